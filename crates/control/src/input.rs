@@ -1,0 +1,170 @@
+//! What can happen to a Brain.
+//!
+//! Inputs are in the past tense. A late, repeated or unknown one is legal and changes nothing.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, FetchKey, LinkId, WebAddress};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A control interval is over; this is what was measured in it (R2).
+    IntervalEnded(LoadSample),
+    /// A deadline named by `Brain::next_deadline` has come.
+    TimerFired,
+    /// The registry answered a search; best first.
+    CandidatesFound(Vec<Candidate>),
+    /// The registry could not be asked. The last candidates stay.
+    SearchFailed,
+    /// Our SOS was accepted.
+    RescueAccepted {
+        /// The link that we asked for.
+        link: LinkId,
+        /// Alias and port under which the rescue server serves us.
+        alias: WebAddress,
+        /// Where it answers web requests.
+        address: IpAddr,
+        /// D_redi, which we may redirect to it.
+        rate: ByteRate,
+        /// The key that it will show when it fetches; part of our SOS, made by the shell.
+        key: FetchKey,
+        /// Whether it promised a RATE in each interval (`beat=1`); without that promise its silence
+        /// proves nothing.
+        beats: bool,
+    },
+    /// Our SOS was refused, or the link could not be opened, or no answer came in time.
+    RescueRefused {
+        /// The link that we asked for.
+        link: LinkId,
+        /// Why.
+        rejection: Rejection,
+    },
+    /// Another server asks us for help.
+    SosReceived {
+        /// The link on which it asked.
+        link: LinkId,
+        /// What it said.
+        call: RescueCall,
+    },
+    /// The rescue server tells its D_redi, new or, as a beat, the same.
+    RateReceived {
+        /// The link.
+        link: LinkId,
+        /// D_redi.
+        rate: ByteRate,
+    },
+    /// The other side answered a RATE or SHUTDOWN of ours: it is alive.
+    AnswerReceived {
+        /// The link.
+        link: LinkId,
+    },
+    /// The other side ended the rescue.
+    ShutdownReceived {
+        /// The link.
+        link: LinkId,
+    },
+    /// The link is gone, or was cut because of what the other side did.
+    LinkLost {
+        /// The link.
+        link: LinkId,
+        /// Why.
+        loss: LinkLoss,
+    },
+    /// The operator reloaded the settings.
+    ParametersChanged(Box<crate::Parameters>),
+    /// The operator stops this server: end every rescue, accept none.
+    DrainStarted,
+}
+
+/// A server that might rescue us, as the registry describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Its name and web port.
+    pub site: WebAddress,
+    /// Its rescue address, which round robin does not rotate.
+    pub rescue: SocketAddr,
+    /// d_free, what it offers.
+    pub free: ByteRate,
+}
+
+/// What an SOS says about the server that sends it. The shell has checked the address already.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RescueCall {
+    /// The origin's own name and web port.
+    pub origin: WebAddress,
+    /// Where to fetch from, bypassing round robin.
+    pub address: IpAddr,
+    /// Idle time after which we shall end the rescue.
+    pub idle_max: Duration,
+    /// Key to show with each fetch.
+    pub key: Option<FetchKey>,
+    /// Lifetime for objects that state none.
+    pub ttl: Option<Duration>,
+    /// Whether the origin asked for a RATE in each interval.
+    pub beats: bool,
+}
+
+/// Why an SOS led to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// `403 Reject`.
+    Refused,
+    /// No connection, or no answer in time.
+    Unreachable,
+    /// Something that is not the rescue protocol.
+    Garbage,
+}
+
+/// Why a rescue link ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLoss {
+    /// Closed or reset by the other side.
+    Closed,
+    /// Nothing was heard in time.
+    Silent,
+    /// Something that is not the rescue protocol.
+    Garbage,
+}
+
+/// Bytes and requests of one kind in one interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Accounted bytes: what counts towards d_out.
+    pub bytes: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// For redirects only: size of the files that were redirected, which counts towards d_redi.
+    pub file_bytes: u64,
+}
+
+/// What was measured in one control interval (R2). d_out is `own + rescue + redirects`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoadSample {
+    /// True length of the interval.
+    pub elapsed: Duration,
+    /// Responses for the site's own names, redirects apart; also refusals.
+    pub own: Traffic,
+    /// Responses for each origin that is rescued, by its link.
+    pub rescue: BTreeMap<LinkId, Traffic>,
+    /// Redirects to each rescue server, by its link; bytes are A_redi each.
+    pub redirects: BTreeMap<LinkId, Traffic>,
+    /// Requests that were refused for lack of capacity; their bytes are in `own`.
+    pub refused: u64,
+    /// Requests that are waiting now for capacity.
+    pub waiting: u64,
+    /// Processor load, 0 to 1.
+    pub cpu: f64,
+    /// Open connections against their limit, 0 to 1.
+    pub connections: f64,
+}
+
+impl LoadSample {
+    /// d_out of the interval, in accounted bytes.
+    pub fn bytes_out(&self) -> u64 {
+        let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.bytes).sum::<u64>();
+        self.own.bytes + sum(&self.rescue) + sum(&self.redirects)
+    }
+}

@@ -1,0 +1,136 @@
+//! The immutable snapshot that every core reads: where each name leads, and how much to redirect.
+//!
+//! The Brain makes a new one whenever its mind changes, the shell swaps it in whole. Nothing in it
+//! changes while it is read, so a request needs no lock.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, ServerState, Timestamp, WebAddress};
+
+/// What the cores need to know.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RoutePlan {
+    /// Counts up with each plan.
+    pub version: u64,
+    /// State of the server.
+    pub state: ServerState,
+    /// Number of the control interval; budgets of a Gate start anew when it changes.
+    pub interval: u64,
+    /// Length of a control interval.
+    pub interval_length: Duration,
+    /// Where names lead.
+    pub hosts: HostTable,
+    /// Keys with which our rescue servers fetch.
+    pub fetch_keys: Vec<(LinkId, FetchKey)>,
+    /// How to redirect; none while nobody rescues us.
+    pub redirect: Option<RedirectPlan>,
+}
+
+/// How an origin server in SOS redirects in this interval (R5, R6).
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedirectPlan {
+    /// T_redi * D_out: what may be served directly, in accounted bytes a second.
+    pub direct: ByteRate,
+    /// D_out: what may go out in all, in accounted bytes a second. Beyond it requests are refused.
+    pub usable: ByteRate,
+    /// U, by which the true bytes of a redirect and its connection are multiplied for accounting.
+    pub usable_share: f64,
+    /// Overhead of a connection in bytes, where the kernel does not tell.
+    pub connection_overhead: u64,
+    /// Files from this size go by consistent hashing bounded by load.
+    pub large_file: u64,
+    /// The rescue servers.
+    pub targets: Vec<Target>,
+}
+
+/// One rescue server, as a place to redirect to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Target {
+    /// Its link; counters go by it.
+    pub link: LinkId,
+    /// Slot of the counters of this link, 0 to 255.
+    pub slot: u8,
+    /// `www-vh1.rescue.example:8080`, which goes into Location.
+    pub alias: WebAddress,
+    /// D_redi, the most to redirect to it, in file bytes a second; also its weight.
+    pub rate: ByteRate,
+}
+
+/// One table for every name that a visitor may ask for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostTable {
+    /// Aliases and origins' names, lower case without port, to an index of `origins`.
+    /// The site's own names are not in it: the shell knows them.
+    pub names: BTreeMap<HostName, usize>,
+    /// The origins that are, or were, rescued.
+    pub origins: Vec<Arc<OriginRoute>>,
+}
+
+/// What a host name means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Destination<'a> {
+    /// Not in the table: our own site, or nobody's.
+    NotOurs,
+    /// An origin that we rescue: serve from the cache, or fetch.
+    Rescued(&'a Arc<OriginRoute>),
+    /// An origin that we no longer rescue: redirect back to it.
+    Expired(&'a Arc<OriginRoute>),
+}
+
+/// One origin that is, or was, rescued.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginRoute {
+    /// Slot of its counters, 0 to 255.
+    pub slot: u8,
+    /// Its link.
+    pub link: LinkId,
+    /// Its own name and port: Host of a fetch, and where an expired alias redirects to.
+    pub origin: WebAddress,
+    /// Where to fetch from.
+    pub address: SocketAddr,
+    /// The alias that we gave out for it.
+    pub alias: HostName,
+    /// Shown with each fetch.
+    pub key: Option<FetchKey>,
+    /// Lifetime of objects that state none.
+    pub ttl: Duration,
+    /// Live, ending or over.
+    pub phase: OriginPhase,
+}
+
+/// How far a rescue that we give has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OriginPhase {
+    /// We rescue it.
+    Live,
+    /// The rescue is over, but visitors with a fresh redirect may still arrive until then.
+    Ending {
+        /// When the alias begins to redirect back.
+        until: Timestamp,
+    },
+    /// The alias redirects back to the origin.
+    Expired {
+        /// When the alias is forgotten; it is never given to anybody else.
+        until: Timestamp,
+    },
+}
+
+impl HostTable {
+    /// Where `host` leads. `host` is lower case and without a port.
+    pub fn destination(&self, host: &str) -> Destination<'_> {
+        let Some(origin) = self
+            .names
+            .get(host)
+            .and_then(|&index| self.origins.get(index))
+        else {
+            return Destination::NotOurs;
+        };
+        match origin.phase {
+            OriginPhase::Live | OriginPhase::Ending { .. } => Destination::Rescued(origin),
+            OriginPhase::Expired { .. } => Destination::Expired(origin),
+        }
+    }
+}

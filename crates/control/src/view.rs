@@ -1,0 +1,71 @@
+//! What a Brain shows of itself: to the status page, to the state folder, and to stories.
+
+use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, Timestamp, WebAddress};
+
+use crate::input::Candidate;
+use crate::output::Reason;
+
+/// The whole of a Brain's mind, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BrainView {
+    /// State of the server.
+    pub state: ServerState,
+    /// D_out.
+    pub usable: ByteRate,
+    /// D_resc less what is allotted: d_free.
+    pub free: ByteRate,
+    /// Level of each resource in the last interval; 1 is capacity.
+    pub levels: Vec<(Resource, f64)>,
+    /// T_redi of the current plan; none when nothing is redirected.
+    pub redirect_threshold: Option<f64>,
+    /// Consecutive intervals below T_low.
+    pub calm_intervals: u32,
+    /// Rescue servers that help us.
+    pub rescue_servers: Vec<RescueView>,
+    /// Origins that we help.
+    pub origins: Vec<RescueView>,
+    /// Candidates, best first.
+    pub candidates: Vec<Candidate>,
+    /// The last decisions, oldest first.
+    pub decisions: Vec<Entry>,
+}
+
+/// One rescue, from either side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RescueView {
+    /// Its link.
+    pub link: LinkId,
+    /// Slot of its counters.
+    pub slot: u8,
+    /// The other side's own name and port.
+    pub peer: WebAddress,
+    /// The alias in use.
+    pub alias: WebAddress,
+    /// When it began.
+    pub since: Timestamp,
+    /// D_redi.
+    pub rate: ByteRate,
+    /// d_redi(S_r) or d_resc(S_o) of the last interval.
+    pub used: ByteRate,
+}
+
+/// One decision and when it was made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// What and why.
+    pub reason: Reason,
+}
+
+/// An alias that was given out, as it is written to the state folder: a server that crashed still
+/// sends the visitors of its old aliases back to their origins, and never reuses a number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasRecord {
+    /// Its number n in `<host>-vh<n>`.
+    pub number: u64,
+    /// The alias.
+    pub alias: HostName,
+    /// Whose it is.
+    pub origin: WebAddress,
+}

@@ -1,0 +1,209 @@
+//! The figures of a running server at one moment: what every face of it shows.
+//!
+//! This is the JSON of `GET /status.json` on the admin address, and a promise to whoever reads it:
+//! fields are added, never renamed. Rates are bytes a second over the last control interval, counters
+//! are since the start of the process, times are Unix seconds.
+
+use serde::{Deserialize, Serialize};
+
+/// A whole server.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Status {
+    /// The site's name and port.
+    pub site: String,
+    /// Version of Levee.
+    pub version: String,
+    /// Unix seconds now.
+    pub now: f64,
+    /// Seconds since the process started.
+    pub uptime: f64,
+    /// `normal`, `sos` or `rescue`.
+    pub state: String,
+    /// Whether the listeners are up and a plan is in force.
+    pub ready: bool,
+    /// The outbound link.
+    pub link: LinkStatus,
+    /// Load level of each resource.
+    pub levels: Vec<Level>,
+    /// T_low, T_alert, T_high, T_coff as shares of capacity, in this order.
+    pub thresholds: [f64; 4],
+    /// T_redi; none when nothing is redirected.
+    pub redirect_threshold: Option<f64>,
+    /// Consecutive control intervals below T_low.
+    pub calm_intervals: u32,
+    /// Rates of the last control interval.
+    pub rates: Rates,
+    /// Counters since the start.
+    pub lifetime: Lifetime,
+    /// Rescue servers that help us.
+    pub rescue_servers: Vec<Peer>,
+    /// Origins that we help.
+    pub origins: Vec<Peer>,
+    /// Whom we would ask next, best first: name and offered bytes a second.
+    pub candidates: Vec<(String, u64)>,
+    /// The registry.
+    pub registry: RegistryStatus,
+    /// Hot URLs of the last interval, hottest first.
+    pub hot: Vec<HotUrl>,
+    /// The last decisions, newest first.
+    pub decisions: Vec<Decision>,
+    /// Time from a request's head to the end of its response.
+    pub latency: Latency,
+    /// Bytes of the object cache in memory, with its index, and the limit.
+    pub cache_bytes: (u64, u64),
+    /// Open connections and the limit.
+    pub connections: (u64, u64),
+}
+
+/// The outbound link.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct LinkStatus {
+    /// B in bytes a second.
+    pub capacity: u64,
+    /// Whether it was configured, or found by measuring.
+    pub configured: bool,
+    /// D_out in bytes a second.
+    pub usable: u64,
+    /// Bytes that have left over the link since the start, with overhead. Only where the server
+    /// enforces the limit.
+    pub carried: u64,
+    /// Most bytes that left within any one second.
+    pub peak: u64,
+    /// Seconds that the link needs for what is admitted but not yet sent.
+    pub backlog: f64,
+}
+
+/// Load level of one resource.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Level {
+    /// `bandwidth`, `cpu`, `connections`.
+    pub resource: String,
+    /// 1 is capacity.
+    pub level: f64,
+}
+
+/// Rates of the last control interval.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Rates {
+    /// d_out, accounted bytes a second.
+    pub out: u64,
+    /// d_self.
+    pub own: u64,
+    /// d_resc.
+    pub rescue: u64,
+    /// d_redi: accounted bytes a second of the redirect responses themselves.
+    pub redirect: u64,
+    /// Size of the redirected files, bytes a second.
+    pub redirected_files: u64,
+    /// Requests a second.
+    pub requests: f64,
+    /// Redirects a second.
+    pub redirects: f64,
+    /// Refusals a second.
+    pub refusals: f64,
+}
+
+/// Counters since the start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Lifetime {
+    /// Requests whose head was read.
+    pub requests: u64,
+    /// True bytes sent, heads too.
+    pub bytes: u64,
+    /// Responses for the site's own names, redirects apart.
+    pub own_requests: u64,
+    /// Their bytes.
+    pub own_bytes: u64,
+    /// Responses for rescued origins.
+    pub rescue_requests: u64,
+    /// Their bytes.
+    pub rescue_bytes: u64,
+    /// Redirects.
+    pub redirects: u64,
+    /// Their true bytes, without the overhead of connections.
+    pub redirect_bytes: u64,
+    /// Requests by our rescue servers.
+    pub fetches_served: u64,
+    /// Refused with 503 for lack of capacity.
+    pub refused: u64,
+    /// Closed without an answer for lack of capacity.
+    pub dropped: u64,
+    /// Refused with 4xx for what they were.
+    pub bad_requests: u64,
+    /// Cache hits and misses; fetches that we made; requests that waited for another's fetch.
+    pub cache_hits: u64,
+    /// Requests that were not in the cache.
+    pub cache_misses: u64,
+    /// Fetches from origins or upstreams.
+    pub fetches: u64,
+    /// Requests that shared another's fetch.
+    pub collapsed: u64,
+    /// Fetches that failed.
+    pub fetch_errors: u64,
+    /// Rescue messages refused, by whatever cause.
+    pub rescue_messages_refused: u64,
+    /// Access-log lines lost because the writer could not keep up.
+    pub log_lines_lost: u64,
+    /// Visitors' redirects that went to a rescue server which proved dead within the same rescue:
+    /// what was lost at most.
+    pub redirects_at_risk: u64,
+}
+
+/// The other side of a rescue.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Peer {
+    /// Its own name and port.
+    pub site: String,
+    /// The alias in use.
+    pub alias: String,
+    /// Unix seconds at which the rescue began.
+    pub since: f64,
+    /// D_redi, bytes a second.
+    pub rate: u64,
+    /// d_redi(S_r) or d_resc(S_o), bytes a second.
+    pub used: u64,
+    /// Requests since the rescue began.
+    pub requests: u64,
+    /// Bytes since the rescue began.
+    pub bytes: u64,
+    /// `live`, `ending` or `expired`.
+    pub phase: String,
+}
+
+/// How it stands with the registry.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RegistryStatus {
+    /// Address, empty when none is set.
+    pub address: String,
+    /// Whether the last exchange went well.
+    pub connected: bool,
+    /// What went wrong last, in a sentence.
+    pub last_error: String,
+}
+
+/// One URL and how often it was asked for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct HotUrl {
+    /// Host and path.
+    pub url: String,
+    /// Requests a second in the last interval.
+    pub rate: f64,
+}
+
+/// One decision.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Decision {
+    /// Unix seconds.
+    pub at: f64,
+    /// A sentence.
+    pub text: String,
+}
+
+/// Latency of the last control intervals, seconds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}

@@ -1,0 +1,18 @@
+//! The shared words of Levee: time, rates, names, ids, seeded randomness.
+//!
+//! Every other crate speaks in these types, so that a bare number never has to be guessed at.
+//! Nothing here reads a clock, a socket or the operating system's randomness.
+
+mod host;
+mod ids;
+mod random;
+mod rate;
+mod state;
+mod time;
+
+pub use host::{HostName, HostNameError, WebAddress};
+pub use ids::{FetchKey, FetchKeyError, LinkId};
+pub use random::Random;
+pub use rate::ByteRate;
+pub use state::{Resource, ServerState};
+pub use time::Timestamp;
