@@ -1,0 +1,250 @@
+//! Every setting, once: the parser, `levee explain`, and the reference page are made from this table.
+//!
+//! A setting that is not here does not exist; one that is here is documented, because
+//! `docs/reference/settings.md` is printed from it and a test compares the two.
+
+use super::value::Kind;
+
+/// One setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Table and key, `link.rate`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Its value when it is not given; empty where that means "none".
+    pub default: &'static str,
+    /// The range beyond what the kind says, as the paper writes it; empty where there is none.
+    pub range: &'static str,
+    /// Whether a reload takes it up.
+    pub change: Change,
+    /// One sentence.
+    pub about: &'static str,
+    /// An example, as it stands in the file.
+    pub example: &'static str,
+}
+
+/// When a changed value takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// At the next reload.
+    Reload,
+    /// At the next start.
+    Restart,
+}
+
+impl Change {
+    /// For the reference page.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Reload => "on reload",
+            Self::Restart => "on restart",
+        }
+    }
+}
+
+macro_rules! settings {
+    ($($name:literal, $kind:expr, $default:literal, $range:literal, $change:ident, $example:literal,
+       $about:literal;)*) => {
+        /// All settings, in the order of the reference page.
+        pub const SETTINGS: &[Setting] = &[$(Setting {
+            name: $name, kind: $kind, default: $default, range: $range,
+            change: Change::$change, example: $example, about: $about,
+        }),*];
+    };
+}
+
+settings! {
+    "site.name", Kind::Host, "localhost", "", Restart, "\"www.example.org\"",
+    "The site's own name, by which its visitors and its community know it.";
+    "site.also", Kind::Hosts, "", "", Reload, "[\"example.org\"]",
+    "Further names of the same site.";
+    "site.listen", Kind::Sockets, "0.0.0.0:8080", "", Restart, "[\"0.0.0.0:80\"]",
+    "Addresses on which visitors are served.";
+    "site.port", Kind::Count(0, 65535), "0", "", Restart, "80",
+    "Port that visitors use, where it is not that of the first listen address; 0 means the same.";
+    "site.folder", Kind::Path, "", "", Reload, "\"./public\"",
+    "Folder to serve. Give this or `site.upstream`.";
+    "site.upstream", Kind::Text, "", "", Reload, "\"http://127.0.0.1:3000\"",
+    "Application to pass requests to. Give this or `site.folder`.";
+    "site.unknown_host", Kind::Choice(&["serve", "refuse"]), "serve", "", Reload, "\"refuse\"",
+    "Whether a request for a name that is not ours gets the site, or 421.";
+    "site.cores", Kind::Count(0, 64), "0", "", Restart, "2",
+    "Threads that serve visitors; 0 means one for each core, and one alone on a link below 12.5 MB/s.";
+
+    "link.rate", Kind::Rate, "", "", Restart, "\"54 kB/s\"",
+    "The outbound link, B. When given, the server keeps to it: it never sends more. When not, it is measured.";
+    "link.usable", Kind::Share, "80 %", "(0 %, 100 %]", Reload, "\"80 %\"",
+    "Share of the link that is usable for HTTP, U.";
+    "link.overhead", Kind::Count(0, 2000), "358", "", Reload, "358",
+    "Bytes that one connection costs on the link beside its response.";
+
+    "community.registry", Kind::Socket, "", "", Restart, "\"192.0.2.7:7070\"",
+    "Where the members of the community find each other. Without it the site stands alone.";
+    "community.rescue_listen", Kind::Socket, "0.0.0.0:7401", "", Restart, "\"0.0.0.0:7401\"",
+    "Address on which other members ask for help.";
+    "community.address", Kind::Address, "", "", Restart, "\"192.0.2.10\"",
+    "Address at which other members reach this server; by default the one from which it reaches the registry.";
+    "community.alias_domain", Kind::Host, "", "", Restart, "\"aliases.example.net\"",
+    "Domain of the names under which this server serves others. Never under your own site's domain: strangers' pages must not share its cookies.";
+    "community.alias_host", Kind::Text, "", "", Restart, "\"www\"",
+    "First part of those names; by default the first label of `site.name`.";
+    "community.allow_private", Kind::Flag, "false", "", Reload, "true",
+    "Whether members at private and loopback addresses are believed.";
+
+    "rescue.threshold_low", Kind::Share, "10 %", "(0 %, 20 %]", Reload, "\"10 %\"",
+    "T_low: below it for `rescue.low_intervals`, help is let go.";
+    "rescue.threshold_alert", Kind::Share, "50 %", "[40 %, 60 %]", Reload, "\"50 %\"",
+    "T_alert: above it, the first rescue server is asked.";
+    "rescue.threshold_high", Kind::Share, "75 %", "[60 %, 80 %]", Reload, "\"75 %\"",
+    "T_high: above it, visitors are redirected; the load settles here.";
+    "rescue.threshold_cutoff", Kind::Share, "90 %", "[80 %, 100 %)", Reload, "\"90 %\"",
+    "T_coff: when all rescue servers are used to this share, one more is asked.";
+    "rescue.interval", Kind::Time, "1 s", "[100 ms, 60 s]", Reload, "\"1 s\"",
+    "The control interval, I_ctrl.";
+    "rescue.low_intervals", Kind::Count(1, 3600), "30", "", Reload, "30",
+    "Control intervals of calm before help is let go, N_low.";
+    "rescue.idle_max", Kind::Time, "300 s", "[1 s, 1 day]", Reload, "\"300 s\"",
+    "Idle time after which our rescue servers end a rescue.";
+    "rescue.object_ttl", Kind::Time, "60 s", "[1 s, 1 day]", Reload, "\"60 s\"",
+    "How long rescue servers keep those of our objects that state no lifetime.";
+    "rescue.alias_keep", Kind::Time, "2 days", "[1 min, 30 days]", Reload, "\"2 days\"",
+    "How long an alias still redirects back to its origin server after a rescue.";
+    "rescue.large_file", Kind::Size, "100 kB", "", Reload, "\"100 kB\"",
+    "Files from this size go to few rescue servers, chosen by their URL.";
+    "rescue.servers_max", Kind::Count(1, 64), "16", "", Reload, "16",
+    "Most rescue servers at once.";
+    "rescue.origins_max", Kind::Count(0, 64), "16", "", Reload, "16",
+    "Most origin servers helped at once; 0 helps nobody.";
+    "rescue.registry_period", Kind::Time, "10 s", "[1 s, 1 h]", Reload, "\"10 s\"",
+    "Time between registrations, and between searches for candidates.";
+    "rescue.wait_max", Kind::Time, "5 s", "[0 s, 60 s]", Restart, "\"5 s\"",
+    "How long a request may wait for capacity before it is refused with 503.";
+
+    "cache.memory", Kind::Size, "64 MiB", "", Restart, "\"64 MiB\"",
+    "Memory for objects of origins and upstreams, index included.";
+    "cache.disk", Kind::Size, "1 GiB", "", Restart, "\"1 GiB\"",
+    "Disk for objects larger than `cache.object_memory_max`; needs `state.folder`.";
+    "cache.object_memory_max", Kind::Size, "1 MiB", "", Restart, "\"1 MiB\"",
+    "Objects larger than this go to disk.";
+    "cache.first_byte_max", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
+    "How long an origin or upstream may take to begin its answer.";
+    "cache.stale_if_error", Kind::Time, "10 min", "", Restart, "\"10 min\"",
+    "How long past its lifetime an object is still served while its origin cannot be reached.";
+
+    "limits.connections", Kind::Count(16, 1000000), "10000", "", Restart, "10000",
+    "Most open connections of visitors.";
+    "limits.head_time", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
+    "Time in which a request's head must be complete.";
+    "limits.idle_time", Kind::Time, "60 s", "[100 ms, 1 h]", Restart, "\"60 s\"",
+    "Time that a connection may stay open without a request.";
+
+    "admin.listen", Kind::Socket, "127.0.0.1:9100", "", Restart, "\"127.0.0.1:9100\"",
+    "Address of the status page, the dashboard, metrics and reload. Keep it local.";
+
+    "log.access", Kind::Text, "off", "", Restart, "\"access.log\"",
+    "Access log: `off`, `stdout`, or a file.";
+    "log.format", Kind::Choice(&["combined", "json"]), "combined", "", Restart, "\"json\"",
+    "Format of the access log.";
+
+    "state.folder", Kind::Path, "", "", Restart, "\"/var/lib/levee\"",
+    "Folder for what must outlive a crash: aliases given out, large cached files. Without it they are forgotten.";
+}
+
+/// The setting called `name`.
+pub fn find(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
+}
+
+/// The known name nearest to `name`, for a suggestion.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let key = |name: &str| name.split('.').next_back().unwrap_or_default().to_owned();
+    SETTINGS
+        .iter()
+        .map(|setting| {
+            (
+                distance(setting.name, name).min(distance(&key(setting.name), &key(name)) + 1),
+                setting.name,
+            )
+        })
+        .min()
+        .filter(|(edits, _)| *edits <= 4)
+        .map(|(_, name)| name)
+}
+
+/// Edit distance (Levenshtein 1966): insertions, deletions and exchanges.
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (line, a) in left.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = line + 1;
+        for (column, b) in right.bytes().enumerate() {
+            let above = row[column + 1];
+            row[column + 1] = (diagonal + usize::from(a != b))
+                .min(above + 1)
+                .min(row[column] + 1);
+            diagonal = above;
+        }
+    }
+    row[right.len()]
+}
+
+/// The reference page, made from the table.
+pub fn reference_page() -> String {
+    let mut page = String::from(
+        "# Settings\n\nPrinted by `levee explain --reference`; a test keeps it true.\n\
+         A value carries its unit. A relative path is seen from the settings file's folder.\n",
+    );
+    let mut group = "";
+    for setting in SETTINGS {
+        let (table, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
+        if table != group {
+            group = table;
+            page.push_str(&format!(
+                "\n## [{group}]\n\n| key | takes | default | range | takes effect | meaning | example |\n\
+                 |---|---|---|---|---|---|---|\n"
+            ));
+        }
+        page.push_str(&format!(
+            "| `{key}` | {} | {} | {} | {} | {} | `{key} = {}` |\n",
+            setting.kind.name(),
+            setting.default,
+            setting.range,
+            setting.change.name(),
+            setting.about,
+            setting.example,
+        ));
+    }
+    page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_and_example_is_one_that_the_setting_takes() {
+        for setting in SETTINGS {
+            if !setting.default.is_empty() {
+                setting
+                    .kind
+                    .read(setting.default)
+                    .unwrap_or_else(|error| panic!("{}: {error}", setting.name));
+            }
+            for part in setting.example.trim_matches(['[', ']']).split(',') {
+                let part = part.trim().trim_matches('"');
+                setting
+                    .kind
+                    .read(part)
+                    .unwrap_or_else(|error| panic!("{}: {error}", setting.name));
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_recognised() {
+        assert_eq!(nearest("link.rte"), Some("link.rate"));
+        assert_eq!(nearest("site.rate"), Some("link.rate"));
+        assert_eq!(nearest("completely.different"), None);
+    }
+}

@@ -1,0 +1,281 @@
+//! One settings value: its kind, its units, and how a person writes it.
+//!
+//! `"54 kB/s"`, `"64 MiB"`, `"2 days"`, `"75 %"`: sizes, rates, times and shares carry their unit, so
+//! that nobody has to remember whether a bare number was seconds or milliseconds.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, HostName};
+
+/// What a setting takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A host name.
+    Host,
+    /// A list of host names.
+    Hosts,
+    /// An IP address.
+    Address,
+    /// An IP address and port.
+    Socket,
+    /// A list of addresses and ports.
+    Sockets,
+    /// A file or folder, seen from the settings file's folder.
+    Path,
+    /// Bytes a second.
+    Rate,
+    /// Bytes.
+    Size,
+    /// A duration.
+    Time,
+    /// A share, written `75 %`.
+    Share,
+    /// A whole number in this range.
+    Count(u64, u64),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// True or false.
+    Flag,
+}
+
+/// A value that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Of [`Kind::Text`] or [`Kind::Choice`].
+    Text(String),
+    /// Of [`Kind::Host`] or [`Kind::Hosts`].
+    Hosts(Vec<HostName>),
+    /// Of [`Kind::Address`].
+    Address(IpAddr),
+    /// Of [`Kind::Socket`] or [`Kind::Sockets`].
+    Sockets(Vec<SocketAddr>),
+    /// Of [`Kind::Path`].
+    Path(PathBuf),
+    /// Of [`Kind::Rate`].
+    Rate(ByteRate),
+    /// Of [`Kind::Size`] or [`Kind::Count`].
+    Number(u64),
+    /// Of [`Kind::Time`].
+    Time(Duration),
+    /// Of [`Kind::Share`]; 0.75 is 75 %.
+    Share(f64),
+    /// Of [`Kind::Flag`].
+    Flag(bool),
+}
+
+impl Kind {
+    /// Reads one text as this kind. Errors say what was expected, with an example.
+    pub fn read(self, text: &str) -> Result<Value, String> {
+        match self {
+            Self::Text => Ok(Value::Text(text.into())),
+            Self::Host | Self::Hosts => {
+                let host = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
+                Ok(Value::Hosts(vec![host]))
+            }
+            Self::Address => {
+                let address = text
+                    .parse()
+                    .map_err(|_| format!("`{text}` is not an IP address"))?;
+                Ok(Value::Address(address))
+            }
+            Self::Socket | Self::Sockets => {
+                let expected = "is not an address and port such as `127.0.0.1:8080`";
+                let socket = text.parse().map_err(|_| format!("`{text}` {expected}"))?;
+                Ok(Value::Sockets(vec![socket]))
+            }
+            Self::Path => Ok(Value::Path(text.into())),
+            Self::Rate => rate(text).map(Value::Rate),
+            Self::Size => size(text).map(Value::Number),
+            Self::Time => time(text).map(Value::Time),
+            Self::Share => share(text).map(Value::Share),
+            Self::Count(least, most) => count(text, least, most).map(Value::Number),
+            Self::Choice(words) => choice(text, words).map(Value::Text),
+            Self::Flag => match text {
+                "true" => Ok(Value::Flag(true)),
+                "false" => Ok(Value::Flag(false)),
+                _ => Err(format!("`{text}` is neither true nor false")),
+            },
+        }
+    }
+
+    /// Whether a list may be given.
+    pub const fn is_list(self) -> bool {
+        matches!(self, Self::Hosts | Self::Sockets)
+    }
+
+    /// What the reference page calls it.
+    pub fn name(self) -> String {
+        match self {
+            Self::Text => "text".into(),
+            Self::Host => "host name".into(),
+            Self::Hosts => "list of host names".into(),
+            Self::Address => "IP address".into(),
+            Self::Socket => "address:port".into(),
+            Self::Sockets => "list of address:port".into(),
+            Self::Path => "path".into(),
+            Self::Rate => "rate (kB/s, MB/s, kbit/s, Mbit/s)".into(),
+            Self::Size => "size (kB, MB, KiB, MiB, GiB)".into(),
+            Self::Time => "time (ms, s, min, h, days)".into(),
+            Self::Share => "share (%)".into(),
+            Self::Count(least, most) => format!("number, {least} to {most}"),
+            Self::Choice(words) => words.join(" or "),
+            Self::Flag => "true or false".into(),
+        }
+    }
+}
+
+/// Splits `54 kB/s` into its number and its unit.
+fn split(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let number = text[..end].parse().ok()?;
+    Some((number, text[end..].trim()))
+}
+
+/// Multiplies a number by its unit's factor; the result must be a whole, finite amount.
+fn scaled(text: &str, units: &[(&str, f64)], example: &str) -> Result<f64, String> {
+    let (number, unit) = split(text).ok_or_else(|| expected(text, units, example))?;
+    let factor = units
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(unit));
+    match factor {
+        Some((_, factor)) if number * factor < 1e18 => Ok(number * factor),
+        Some(_) | None => Err(expected(text, units, example)),
+    }
+}
+
+fn expected(text: &str, units: &[(&str, f64)], example: &str) -> String {
+    let names: Vec<_> = units
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !name.is_empty())
+        .collect();
+    format!(
+        "`{text}` needs a number and one of the units {}, e.g. \"{example}\"",
+        names.join(", ")
+    )
+}
+
+fn rate(text: &str) -> Result<ByteRate, String> {
+    let units = [
+        ("kB/s", 1e3),
+        ("MB/s", 1e6),
+        ("GB/s", 1e9),
+        ("kbit/s", 125.0),
+        ("Mbit/s", 125e3),
+        ("Gbit/s", 125e6),
+    ];
+    let bytes = scaled(text, &units, "54 kB/s")? as u64;
+    if bytes == 0 {
+        return Err(format!(
+            "`{text}` is no rate at all; leave the setting out to have it measured"
+        ));
+    }
+    Ok(ByteRate::from_bytes(bytes))
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    let kibi = 1024.0;
+    let units = [
+        ("B", 1.0),
+        ("kB", 1e3),
+        ("MB", 1e6),
+        ("GB", 1e9),
+        ("KiB", kibi),
+        ("MiB", kibi * kibi),
+        ("GiB", kibi * kibi * kibi),
+    ];
+    Ok(scaled(text, &units, "64 MiB")? as u64)
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let units = [
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("min", 60.0),
+        ("h", 3600.0),
+        ("days", 86400.0),
+        ("day", 86400.0),
+        ("d", 86400.0),
+    ];
+    let seconds = scaled(text, &units, "10 s")?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| expected(text, &units, "10 s"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    Ok(scaled(text, &[("%", 1.0)], "75 %")? / 100.0)
+}
+
+fn count(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        Ok(_) | Err(_) => Err(format!(
+            "`{text}` is not a whole number from {least} to {most}"
+        )),
+    }
+}
+
+fn choice(text: &str, words: &[&str]) -> Result<String, String> {
+    if words.contains(&text) {
+        return Ok(text.into());
+    }
+    Err(format!("`{text}` is none of {}", words.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_carry_their_units() {
+        let read = |kind: Kind, text: &str| kind.read(text);
+        assert_eq!(
+            read(Kind::Rate, "54 kB/s"),
+            Ok(Value::Rate(ByteRate::from_kilobytes(54)))
+        );
+        assert_eq!(
+            read(Kind::Rate, "1 Mbit/s"),
+            Ok(Value::Rate(ByteRate::from_kilobytes(125)))
+        );
+        assert_eq!(read(Kind::Size, "64 MiB"), Ok(Value::Number(64 << 20)));
+        assert_eq!(
+            read(Kind::Time, "1.5s"),
+            Ok(Value::Time(Duration::from_millis(1500)))
+        );
+        assert_eq!(
+            read(Kind::Time, "2 days"),
+            Ok(Value::Time(Duration::from_secs(172_800)))
+        );
+        assert_eq!(read(Kind::Share, "75 %"), Ok(Value::Share(0.75)));
+        assert_eq!(read(Kind::Count(1, 64), "16"), Ok(Value::Number(16)));
+    }
+
+    #[test]
+    fn a_value_without_its_unit_is_told_the_units() {
+        let error = Kind::Rate.read("54").expect_err("no unit");
+        assert!(
+            error.contains("kB/s") && error.contains("54 kB/s"),
+            "{error}"
+        );
+        assert!(Kind::Time.read("10 parsecs").is_err());
+        assert!(Kind::Rate.read("0 kB/s").is_err());
+        assert!(
+            Kind::Count(1, 64)
+                .read("65")
+                .expect_err("too many")
+                .contains("1 to 64")
+        );
+        assert!(
+            Kind::Choice(&["a", "b"])
+                .read("c")
+                .expect_err("no such word")
+                .contains("a, b")
+        );
+    }
+}
