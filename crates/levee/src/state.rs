@@ -1,0 +1,140 @@
+//! What must outlive a crash: the aliases that this server gave out (R8).
+//!
+//! One small text file, a line an alias, replaced as a whole: written to a second file, flushed,
+//! renamed. So whatever moment the power fails at, either the old list is there or the new one, and a
+//! restarted server still sends the visitors of its old aliases back to their origin servers and
+//! never gives a number out twice. Deliberately no database: the list has tens of lines.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use levee_control::AliasRecord;
+use levee_vocab::WebAddress;
+use thiserror::Error;
+
+const FILE: &str = "aliases";
+const HEADER: &str = "# levee aliases 1: number alias origin port";
+
+/// The state folder.
+#[derive(Clone, Debug)]
+pub struct StateFolder {
+    path: PathBuf,
+}
+
+/// What can go wrong with the state folder.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The folder or the file cannot be read or written.
+    #[error("cannot use state folder {path}: {error}; give it to the user that runs levee")]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A line is not one of ours.
+    #[error("{path} line {line} is damaged: `{text}`; mend or delete the file")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// From 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+}
+
+impl StateFolder {
+    /// Opens the folder and makes it if need be.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(path: &Path) -> Result<Self, StateError> {
+        fs::create_dir_all(path).map_err(|error| StateError::Io { path: path.into(), error })?;
+        Ok(Self { path: path.into() })
+    }
+
+    /// The aliases that were given out before.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is damaged. A missing file is an empty list.
+    pub fn aliases(&self) -> Result<Vec<AliasRecord>, StateError> {
+        let path = self.path.join(FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+            Err(error) => return Err(StateError::Io { path, error }),
+        };
+        let mut records = vec![];
+        for (index, line) in text.lines().enumerate() {
+            if line.starts_with('#') || line.is_empty() {
+                continue;
+            }
+            let damaged =
+                || StateError::Damaged { path: path.clone(), line: index + 1, text: line.into() };
+            records.push(parse(line).ok_or_else(damaged)?);
+        }
+        Ok(records)
+    }
+
+    /// Writes the aliases so that they survive a crash from now on. Blocks for two disk flushes.
+    ///
+    /// # Errors
+    /// When the disk is full or the folder is gone; the old list is still there then.
+    pub fn remember(&self, records: &[AliasRecord]) -> Result<(), StateError> {
+        let fresh = self.path.join("aliases.new");
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&fresh)?;
+            writeln!(file, "{HEADER}")?;
+            for AliasRecord { number, alias, origin } in records {
+                writeln!(file, "{number} {alias} {} {}", origin.host, origin.port)?;
+            }
+            file.sync_all()?;
+            fs::rename(&fresh, self.path.join(FILE))?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|error| StateError::Io { path: self.path.clone(), error })
+    }
+}
+
+fn parse(line: &str) -> Option<AliasRecord> {
+    let mut words = line.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let alias = words.next()?.parse().ok()?;
+    let host = words.next()?.parse().ok()?;
+    let port = words.next()?.parse().ok()?;
+    words.next().is_none().then_some(AliasRecord { number, alias, origin: WebAddress { host, port } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u64) -> AliasRecord {
+        AliasRecord {
+            number,
+            alias: format!("www-vh{number}.example.net").parse().expect("a good alias"),
+            origin: WebAddress { host: "www.example.org".parse().expect("a good name"), port: 8080 },
+        }
+    }
+
+    #[test]
+    fn aliases_survive_a_restart() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = StateFolder::open(&folder.path().join("new")).expect("the folder is made");
+        assert_eq!(state.aliases().expect("nothing yet"), vec![]);
+        state.remember(&[record(1)]).expect("room on the disk");
+        state.remember(&[record(1), record(2)]).expect("room on the disk");
+        assert_eq!(state.aliases().expect("two lines"), vec![record(1), record(2)]);
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_and_not_guessed_at() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = StateFolder::open(folder.path()).expect("the folder is there");
+        fs::write(folder.path().join(FILE), "# x\n1 www-vh1.example.net\n").expect("written");
+        let error = state.aliases().expect_err("a line with two words").to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+}
