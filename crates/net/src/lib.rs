@@ -1,1 +1,25 @@
-//! Under construction.
+//! The operating system, as the rest of Levee sees it: sockets, epoll, clocks, messages between
+//! threads, what TCP knows about a connection, what the process may use.
+//!
+//! Everything here is a thin, safe face over system calls. It decides nothing: no protocol, no
+//! limit, no retry. This is the only crate that may contain `unsafe`, and it does so only where
+//! neither rustix nor socket2 has a safe call.
+#![allow(unsafe_code)]
+
+mod clock;
+mod listener;
+mod mailbox;
+mod poller;
+mod process;
+mod shared;
+mod socket;
+mod tcp_info;
+
+pub use clock::Clock;
+pub use listener::{Accepted, Listener, ListenerError, PortSharing};
+pub use mailbox::{Mailbox, Sender};
+pub use poller::{Poller, Readiness};
+pub use process::{cpu_time, pin_to_cpu, raise_open_files, thread_cpu_time};
+pub use shared::Shared;
+pub use socket::{Sent, Socket};
+pub use tcp_info::TcpInfo;

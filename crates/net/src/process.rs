@@ -1,0 +1,64 @@
+//! What this process uses and may use.
+
+use std::io;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Processor time of all threads of this process since its start.
+pub fn cpu_time() -> Duration {
+    duration(clock_gettime(ClockId::ProcessCPUTime))
+}
+
+/// Processor time of the calling thread since its start.
+pub fn thread_cpu_time() -> Duration {
+    duration(clock_gettime(ClockId::ThreadCPUTime))
+}
+
+/// Raises the soft limit of open files to the hard limit, and tells how many there may be.
+/// A limit that cannot be raised stays; it is told as it is.
+pub fn raise_open_files() -> u64 {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current != limit.maximum {
+        let wanted = Rlimit {
+            current: limit.maximum,
+            maximum: limit.maximum,
+        };
+        // Refused in some containers: the answer below says what is left.
+        let _ = setrlimit(Resource::Nofile, wanted);
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
+/// Keeps the calling thread on one processor.
+pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
+    // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET checks `cpu` against its size; the
+    // call reads the set during the call only and acts on the calling thread.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+fn duration(time: Timespec) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
+    Duration::new(seconds, nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_knows_its_means() {
+        assert!(raise_open_files() >= 64);
+        assert!(cpu_time() >= thread_cpu_time());
+    }
+}

@@ -1,0 +1,75 @@
+//! What the kernel knows about one connection: segments, acknowledged bytes, round trips, rate.
+//!
+//! Neither rustix nor socket2 reads TCP_INFO, so this file calls getsockopt itself. It reads into
+//! plain bytes and takes fields out by their offsets in `struct tcp_info` (linux/tcp.h), which the
+//! kernel only ever extends at its end; what an older kernel does not fill reads as zero.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use levee_vocab::ByteRate;
+
+/// A reading of TCP_INFO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments sent, also acknowledgements and repeats, but not the SYN-ACK: the kernel begins to
+    /// count when the connection stands.
+    pub segments_out: u32,
+    /// Bytes that the other side has acknowledged.
+    pub bytes_acked: u64,
+    /// Bytes written here that have not left yet.
+    pub bytes_unsent: u32,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// What the path lately delivered.
+    pub delivery_rate: ByteRate,
+}
+
+const LENGTH: usize = 168;
+const RTT: usize = 68;
+const BYTES_ACKED: usize = 120;
+const SEGMENTS_OUT: usize = 136;
+const BYTES_UNSENT: usize = 144;
+const DELIVERY_RATE: usize = 160;
+
+impl TcpInfo {
+    /// Reads it for the TCP socket `fd`.
+    pub fn of(fd: BorrowedFd<'_>) -> io::Result<Self> {
+        let mut bytes = [0_u8; LENGTH];
+        let mut length = LENGTH as libc::socklen_t;
+        // SAFETY: the pointers are to live, writable memory of the lengths given, the kernel writes
+        // at most `length` bytes, and any bytes are a valid value of a byte array.
+        let result = unsafe {
+            libc::getsockopt(
+                fd.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                bytes.as_mut_ptr().cast(),
+                &raw mut length,
+            )
+        };
+        if result != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self {
+            segments_out: four(&bytes, SEGMENTS_OUT),
+            bytes_acked: eight(&bytes, BYTES_ACKED),
+            bytes_unsent: four(&bytes, BYTES_UNSENT),
+            rtt: Duration::from_micros(four(&bytes, RTT).into()),
+            delivery_rate: ByteRate::from_bytes(eight(&bytes, DELIVERY_RATE)),
+        })
+    }
+}
+
+fn four(bytes: &[u8; LENGTH], offset: usize) -> u32 {
+    let mut field = [0; 4];
+    field.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_ne_bytes(field)
+}
+
+fn eight(bytes: &[u8; LENGTH], offset: usize) -> u64 {
+    let mut field = [0; 8];
+    field.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_ne_bytes(field)
+}
