@@ -1,1 +1,6 @@
-//! Under construction.
+//! Plays with Levee: stories under a virtual clock, and crowds against the real binary.
+//!
+//! A tool, not a part of the server: nothing that ships depends on it.
+
+pub mod popularity;
+pub mod site;

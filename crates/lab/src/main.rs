@@ -1,2 +1,27 @@
-//! Under construction.
-fn main() {}
+//! `levee-lab`: the demo, the simulator and what else is played rather than served.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use levee_lab::popularity::{self, FitArguments};
+
+/// Plays stories with Levee: a flash crowd against real processes, or simulated ones.
+#[derive(Parser)]
+#[command(name = "levee-lab", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Draws popularity and sizes from a trace, as the demo's site uses them.
+    FitTrace(FitArguments),
+}
+
+fn main() -> ExitCode {
+    match Arguments::parse().command {
+        Command::FitTrace(arguments) => popularity::run(&arguments),
+    }
+}
