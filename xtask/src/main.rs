@@ -1,2 +1,165 @@
-//! Under construction.
-fn main() {}
+//! The front door of the repository: `cargo xtask` prints what it can do.
+//!
+//! It exists so that a red build can be repeated at home: continuous integration calls these commands
+//! and nothing else. Each file holds one concern; the list of commands is the one table below.
+//! It uses the standard library only, so that it builds in seconds on a fresh clone.
+
+mod check;
+mod command;
+mod forward;
+mod http_scripts;
+mod install;
+mod layers;
+mod page;
+mod server;
+mod steps;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use command::Failure;
+use workspace::Workspace;
+
+/// One command of the front door.
+struct Entry {
+    name: &'static str,
+    arguments: &'static str,
+    does: &'static str,
+    /// A file without which the command could not work; it is not listed then.
+    needs: Option<&'static str>,
+    run: fn(&Workspace, &[String]) -> Result<(), Failure>,
+}
+
+/// Every command, in the order in which a newcomer meets them.
+const ENTRIES: &[Entry] = &[
+    Entry {
+        name: "check",
+        arguments: "",
+        does: "format, clippy, tidy, fast tests, API docs: run it before each commit",
+        needs: None,
+        run: check::run,
+    },
+    Entry {
+        name: "test",
+        arguments: "",
+        does: "check and everything else, installing what it needs: what CI runs",
+        needs: None,
+        run: test::run,
+    },
+    Entry {
+        name: "demo",
+        arguments: "[--seed N] [--duration T] [--keep]",
+        does: "the main job on one machine: a crowd, with and without the community",
+        needs: None,
+        run: forward::demo,
+    },
+    Entry {
+        name: "story",
+        arguments: "NAME",
+        does: "one scenario under the virtual clock, verbosely",
+        needs: Some("crates/lab/src/story.rs"),
+        run: forward::story,
+    },
+    Entry {
+        name: "storm",
+        arguments: "[--seed N] [--runs N]",
+        does: "seeded simulations; prints the first failing seed",
+        needs: Some("crates/lab/src/storm.rs"),
+        run: forward::storm,
+    },
+    Entry {
+        name: "bench",
+        arguments: "",
+        does: "what a redirect costs: instructions and allocations",
+        needs: Some("crates/proxy/examples/redirect_cost.rs"),
+        run: forward::bench,
+    },
+    Entry {
+        name: "tidy",
+        arguments: "",
+        does: "the rules of the house that no compiler knows",
+        needs: None,
+        run: tidy::run,
+    },
+    Entry {
+        name: "page",
+        arguments: "FILE.md...",
+        does: "runs the examples of guide pages against the built levee",
+        needs: None,
+        run: page::run,
+    },
+    Entry {
+        name: "docs",
+        arguments: "[--open]",
+        does: "API docs of every crate, private items too",
+        needs: None,
+        run: check::docs,
+    },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match answer(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+fn answer(arguments: &[String]) -> Result<(), Failure> {
+    let workspace = Workspace::find()?;
+    match arguments.split_first() {
+        None => {
+            print!("{}", overview(&workspace));
+            Ok(())
+        }
+        Some((name, _)) if matches!(name.as_str(), "help" | "--help" | "-h") => {
+            print!("{}", overview(&workspace));
+            Ok(())
+        }
+        Some((name, rest)) => match ENTRIES.iter().find(|entry| entry.name == name) {
+            Some(entry) => (entry.run)(&workspace, rest),
+            None => Err(Failure::UnknownCommand { name: name.clone() }),
+        },
+    }
+}
+
+fn overview(workspace: &Workspace) -> String {
+    let mut text = String::from("cargo xtask COMMAND\n\n");
+    for entry in ENTRIES {
+        if entry.needs.is_some_and(|file| !workspace.has(file)) {
+            continue;
+        }
+        let call = format!("{} {}", entry.name, entry.arguments);
+        text.push_str(&format!("  {:<40} {}\n", call.trim_end(), entry.does));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overview_names_every_command_that_works() {
+        let workspace = Workspace::find().unwrap();
+        let text = overview(&workspace);
+        for name in ["check", "test", "demo", "tidy"] {
+            assert!(text.contains(&format!("  {name} ")) || text.contains(&format!("  {name}\n")));
+        }
+        for entry in ENTRIES {
+            let works = entry.needs.is_none_or(|file| workspace.has(file));
+            assert_eq!(text.contains(entry.does), works, "{}", entry.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_command_is_refused_by_name() {
+        let failure = answer(&["tset".to_owned()]).unwrap_err();
+        assert!(failure.to_string().contains("tset"));
+    }
+}

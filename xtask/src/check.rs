@@ -1,0 +1,109 @@
+//! `check`: what one runs before each commit. Fast tests only: no process of ours is started, nothing
+//! is installed, no release build is made.
+
+use crate::command::{Failure, cargo, run as run_command};
+use crate::steps::Steps;
+use crate::tidy;
+use crate::workspace::Workspace;
+
+/// Names of the integration tests that start real processes begin with one of these. `check` leaves
+/// them to `test`, because they take longer than one wants to wait before a commit.
+const REAL: &[&str] = &["real_", "browser_"];
+
+/// Runs every fast check.
+pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> {
+    let mut steps = Steps::default();
+    fast(workspace, &mut steps);
+    steps.close()
+}
+
+/// The fast steps, cheapest first.
+pub fn fast(workspace: &Workspace, steps: &mut Steps) {
+    steps.step("format", || {
+        run_command(&mut cargo(workspace, &["fmt", "--all", "--check"]))
+    });
+    steps.step("tidy", || tidy::run(workspace, &[]));
+    steps.step("clippy", || {
+        let arguments = [
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        run_command(&mut cargo(workspace, &arguments))
+    });
+    steps.step("fast tests", || {
+        let tests = integration_tests(workspace)?;
+        let fast = tests.iter().filter(|name| !is_real(name));
+        let mut command = cargo(workspace, &["test", "--workspace", "--lib", "--bins"]);
+        command.args(fast.flat_map(|name| ["--test", name]));
+        run_command(&mut command)
+    });
+    steps.step("doc tests", || {
+        run_command(&mut cargo(workspace, &["test", "--workspace", "--doc"]))
+    });
+    steps.step("docs", || docs(workspace, &[]));
+}
+
+/// The tests against real processes, one package after the other.
+pub fn real_tests(workspace: &Workspace) -> Result<(), Failure> {
+    let tests = integration_tests(workspace)?;
+    let real: Vec<&String> = tests.iter().filter(|name| is_real(name)).collect();
+    if real.is_empty() {
+        return Err(Failure::Missing {
+            what: "any test against real processes".to_owned(),
+            way_out: format!("their files are crates/*/tests/{{{}}}*.rs", REAL.join(",")),
+        });
+    }
+    let mut command = cargo(workspace, &["test", "--workspace"]);
+    command.args(real.into_iter().flat_map(|name| ["--test", name]));
+    run_command(&mut command)
+}
+
+/// Builds the API docs; a broken link in them is an error.
+pub fn docs(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let call = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+    ];
+    let mut command = cargo(workspace, &call);
+    // Only rustdoc reads this, so nothing else is built anew because of it.
+    run_command(command.args(arguments).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn is_real(test: &str) -> bool {
+    REAL.iter().any(|prefix| test.starts_with(prefix))
+}
+
+/// Names of all files in the tests folders of our packages, each once.
+fn integration_tests(workspace: &Workspace) -> Result<Vec<String>, Failure> {
+    let files = tidy::tracked_files(workspace)?;
+    let mut names: Vec<String> = files
+        .iter()
+        .filter_map(|file| match file.split('/').collect::<Vec<_>>()[..] {
+            ["crates", _, "tests", test] => test.strip_suffix(".rs"),
+            _ => None,
+        })
+        .map(str::to_owned)
+        .collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_against_real_processes_are_told_by_their_names() {
+        assert!(is_real("real_faults"));
+        assert!(is_real("browser_dashboard"));
+        assert!(!is_real("rescue_table"));
+        assert!(!is_real("surreal"));
+    }
+}

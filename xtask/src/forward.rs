@@ -1,0 +1,65 @@
+//! Commands that build a program of ours and hand over to it.
+
+use std::process::Command;
+
+use crate::command::{Failure, cargo, run};
+use crate::workspace::Workspace;
+
+/// Builds the server and its lab for release, with the build's progress on the terminal.
+pub fn build(workspace: &Workspace) -> Result<(), Failure> {
+    let packages = [
+        "build",
+        "--release",
+        "--package",
+        "levee",
+        "--package",
+        "levee-lab",
+    ];
+    run(&mut cargo(workspace, &packages))
+}
+
+/// The main job, as one command. Its exit status is that of the demo: 0 only if the site survived.
+pub fn demo(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    build(workspace)?;
+    let mut command = Command::new(workspace.program("levee-lab"));
+    command
+        .current_dir(&workspace.root)
+        .args(["demo", "--levee"])
+        .arg(workspace.program("levee"))
+        .args(arguments);
+    run(&mut command)
+}
+
+/// One scenario under the virtual clock.
+pub fn story(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    lab(workspace, "story", arguments)
+}
+
+/// Seeded simulations.
+pub fn storm(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    lab(workspace, "storm", arguments)
+}
+
+/// Instructions and allocations of a redirect on its core.
+pub fn bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let call = [
+        "run",
+        "--release",
+        "--package",
+        "levee-proxy",
+        "--example",
+        "redirect_cost",
+        "--",
+    ];
+    run(cargo(workspace, &call).args(arguments))
+}
+
+fn lab(workspace: &Workspace, subcommand: &str, arguments: &[String]) -> Result<(), Failure> {
+    build(workspace)?;
+    let mut command = Command::new(workspace.program("levee-lab"));
+    command
+        .current_dir(&workspace.root)
+        .arg(subcommand)
+        .args(arguments);
+    run(&mut command)
+}

@@ -1,0 +1,163 @@
+//! The programs of others that the tests need, and how they come onto the machine.
+//!
+//! `cargo xtask test` on a fresh machine must need no hand: as root it asks Debian's package manager,
+//! once, for what is missing. Without root it says what to install, and the steps that need it fail.
+
+use std::process::Command;
+
+use crate::command::{Failure, is_installed, run};
+
+/// A program of somebody else's.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+    for_what: &'static str,
+}
+
+/// Everything that `test` needs beside a Rust toolchain.
+const TOOLS: &[Tool] = &[
+    Tool {
+        program: "chromium",
+        package: "chromium",
+        for_what: "the dashboard and a rescued page in a real browser",
+    },
+    Tool {
+        program: "curl",
+        package: "curl",
+        for_what: "examples of the guide, and redirects as a person follows them",
+    },
+    Tool {
+        program: "git",
+        package: "git",
+        for_what: "the list of files that tidy looks at",
+    },
+    Tool {
+        program: "ip",
+        package: "iproute2",
+        for_what: "a network of its own for each page of the guide",
+    },
+    Tool {
+        program: "nc",
+        package: "netcat-openbsd",
+        for_what: "the rescue protocol, spoken by a person",
+    },
+    Tool {
+        program: "valgrind",
+        package: "valgrind",
+        for_what: "instructions of a redirect, counted",
+    },
+    Tool {
+        program: "varnishtest",
+        package: "varnish",
+        for_what: "HTTP scripts: the bytes on the wire",
+    },
+    Tool {
+        program: "wrk",
+        package: "wrk",
+        for_what: "load on a redirecting server",
+    },
+];
+
+/// How often an installation is tried: a mirror that hiccups once must not turn a build red.
+const ATTEMPTS: usize = 2;
+
+/// Installs what is missing, without asking anything.
+pub fn run_installation() -> Result<(), Failure> {
+    components()?;
+    let missing: Vec<&Tool> = TOOLS
+        .iter()
+        .filter(|tool| !is_installed(tool.program))
+        .collect();
+    for tool in &missing {
+        println!("missing: {} ({})", tool.package, tool.for_what);
+    }
+    if missing.is_empty() {
+        println!("nothing is missing");
+        return Ok(());
+    }
+    let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    if !is_installed("apt-get") || !is_root() {
+        return Err(Failure::Missing {
+            what: packages.join(" "),
+            way_out: format!("as root, `apt-get install {}`", packages.join(" ")),
+        });
+    }
+    twice(|| run(apt_get().arg("update")))?;
+    twice(|| {
+        let mut command = apt_get();
+        run(command
+            .args(["install", "--yes", "--no-install-recommends"])
+            .args(&packages))
+    })
+}
+
+/// The formatter and the linter, which some minimal toolchains lack.
+fn components() -> Result<(), Failure> {
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        // rustup puts a proxy on the path even where the component is missing, so it is asked.
+        let answer = Command::new("cargo")
+            .args([subcommand, "--version"])
+            .output();
+        let works = answer.is_ok_and(|output| output.status.success());
+        if !works && is_installed("rustup") {
+            run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}
+
+fn apt_get() -> Command {
+    let mut command = Command::new("apt-get");
+    command
+        .arg("--quiet")
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(std::process::Stdio::null());
+    command
+}
+
+fn twice(mut work: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    let mut result = work();
+    for _ in 1..ATTEMPTS {
+        if let Err(failure) = &result {
+            println!("trying again: {failure}");
+            result = work();
+        }
+    }
+    result
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // The owner of our own entry in /proc is the user that we run as.
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_once_is_tried_again_and_what_fails_twice_has_failed() {
+        let mut calls = 0;
+        let once = twice(|| {
+            calls += 1;
+            match calls {
+                1 => Err(Failure::NoWorkspace),
+                _ => Ok(()),
+            }
+        });
+        assert!(once.is_ok());
+        assert_eq!(calls, 2);
+        assert!(twice(|| Err(Failure::NoWorkspace)).is_err());
+    }
+
+    #[test]
+    fn the_table_of_tools_is_sorted_and_says_what_each_is_for() {
+        assert!(
+            TOOLS
+                .windows(2)
+                .all(|pair| pair[0].program < pair[1].program)
+        );
+        assert!(TOOLS.iter().all(|tool| !tool.for_what.is_empty()));
+    }
+}

@@ -1,0 +1,99 @@
+//! A real `levee serve` for the length of a test, on ports that the kernel picks.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::command::Failure;
+use crate::workspace::{Workspace, failed};
+
+/// Longest time from the start of the process to its ready line, on a busy machine.
+const READY_MAX: Duration = Duration::from_secs(20);
+
+/// A running server. It ends when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    /// Port on which visitors are answered.
+    pub port: u16,
+}
+
+impl Server {
+    /// Starts a server in `folder` with the settings file of this name there, and waits until it is
+    /// ready. What it logs goes to `levee.log` in the same folder.
+    pub fn start(workspace: &Workspace, folder: &Path, settings: &str) -> Result<Self, Failure> {
+        let log = folder.join("levee.log");
+        let log = std::fs::File::create(&log).map_err(failed("create", &log))?;
+        let program = workspace.program("levee");
+        let mut child = Command::new(&program)
+            .args(["serve", "-c", settings])
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(failed("start", &program))?;
+        let lines = child.stdout.take().map(BufReader::new);
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            // The pipe is read to its end, so that the server never waits for us.
+            for line in lines
+                .into_iter()
+                .flat_map(BufRead::lines)
+                .map_while(Result::ok)
+            {
+                if let Some(port) = site_port(&line) {
+                    let _ = sender.send(port);
+                }
+            }
+        });
+        match receiver.recv_timeout(READY_MAX) {
+            Ok(port) => Ok(Self { child, port }),
+            Err(_) => {
+                end(&mut child);
+                let log = std::fs::read_to_string(folder.join("levee.log")).unwrap_or_default();
+                Err(Failure::Unexpected {
+                    story: format!("levee serve printed no ready line; its log:\n{log}"),
+                })
+            }
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        end(&mut self.child);
+    }
+}
+
+fn end(child: &mut Child) {
+    // It may have ended by itself; then there is nothing to end.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The port in `levee: ready, site http://news.localhost:8080, admin http://127.0.0.1:9100`.
+fn site_port(line: &str) -> Option<u16> {
+    let rest = line.strip_prefix("levee: ready, site http://")?;
+    let authority = rest.split([',', '/']).next()?;
+    match authority.rsplit_once(':') {
+        Some((_, port)) => port.trim().parse().ok(),
+        None => Some(80),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ready_line_tells_the_port() {
+        let line = "levee: ready, site http://news.localhost:8080, admin http://127.0.0.1:9100";
+        assert_eq!(site_port(line), Some(8080));
+        assert_eq!(site_port("levee: ready, site http://example.org"), Some(80));
+        assert_eq!(site_port("levee registry: ready on 127.0.0.1:7070"), None);
+    }
+}
