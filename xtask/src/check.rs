@@ -1,5 +1,5 @@
-//! `check`: what one runs before each commit. Fast tests only: no process of ours is started, nothing
-//! is installed, no release build is made.
+//! `check`: what one runs before each commit. Fast tests only: no process of ours is started,
+//! nothing is installed, no release build is made.
 
 use crate::command::{Failure, cargo, run as run_command};
 use crate::steps::Steps;

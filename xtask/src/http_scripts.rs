@@ -1,7 +1,7 @@
 //! `scenarios/http/*.vtc`: the bytes on the wire, against a real server of a small folder.
 //!
-//! The scripts are those of Varnish's own test program, used as a client only: `${port}` is where the
-//! server answers, and this file makes the folder that they ask about.
+//! The scripts are those of Varnish's own test program, used as a client only: `${port}` is where
+//! the server answers, and this file makes the folder that they ask about.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,8 @@
 //! The programs of others that the tests need, and how they come onto the machine.
 //!
-//! `cargo xtask test` on a fresh machine must need no hand: as root it asks Debian's package manager,
-//! once, for what is missing. Without root it says what to install, and the steps that need it fail.
+//! `cargo xtask test` on a fresh machine must need no hand: as root it asks Debian's package
+//! manager, once, for what is missing. Without root it says what to install, and the steps that
+//! need it fail.
 
 use std::process::Command;
 

@@ -1,4 +1,5 @@
-//! Who may use whom: the one table of crates and rings, and the check that holds the workspace to it.
+//! Who may use whom: the one table of crates and rings, and the check that holds the workspace to
+//! it.
 //!
 //! The pure ring decides, the shell does, the tools play with both. A new arrow needs a changed row
 //! here, so it shows in review. Arrows hold for tests and build scripts too.

@@ -1,8 +1,8 @@
 //! The front door of the repository: `cargo xtask` prints what it can do.
 //!
-//! It exists so that a red build can be repeated at home: continuous integration calls these commands
-//! and nothing else. Each file holds one concern; the list of commands is the one table below.
-//! It uses the standard library only, so that it builds in seconds on a fresh clone.
+//! It exists so that a red build can be repeated at home: continuous integration calls these
+//! commands and nothing else. Each file holds one concern; the list of commands is the one table
+//! below. It uses the standard library only, so that it builds in seconds on a fresh clone.
 
 mod check;
 mod command;

@@ -1,8 +1,8 @@
 //! Runs the examples of guide pages, so that no page promises what does not work.
 //!
 //! Each page plays in a fresh folder (with `public/index.html` in it), from top to bottom, with the
-//! built `levee` and `levee-lab` on the path, and where the kernel allows it in a network of its own,
-//! so that the ports that a page names are always free. What a page may contain stands in
+//! built `levee` and `levee-lab` on the path, and where the kernel allows it in a network of its
+//! own, so that the ports that a page names are always free. What a page may contain stands in
 //! `page/blocks.rs`, how output is compared in `page/pattern.rs`.
 
 mod blocks;

@@ -1,4 +1,5 @@
-//! The rules of the house that no compiler knows, each one function with a test that plants its breach.
+//! The rules of the house that no compiler knows, each one function with a test that plants its
+//! breach.
 //!
 //! Tidy looks at the files that git knows, so junk beside them does not matter. It prints every
 //! violation as `file:line: what`, in one run.

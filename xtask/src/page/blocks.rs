@@ -2,8 +2,8 @@
 //!
 //! | fence | what happens |
 //! |---|---|
-//! | `console` | each line that begins with `$ ` is a command, what follows it the expected output |
-//! | `console (serve)` | its one command goes on in the background until the page ends; the page waits until the expected output has come |
+//! | `console` | a line that begins with `$ ` is a command, what follows it the expected output |
+//! | `console (serve)` | its one command goes on behind the page, once its output has come |
 //! | `toml` | is given to `levee check` |
 //! | `toml (name.toml)` | the same, and stays in the page's folder under this name |
 //!

@@ -1,7 +1,7 @@
 //! Compares what was printed with what a page shows: `...` stands for anything.
 //!
-//! A line `...` stands for any number of lines, `...` within a line for any characters. Spaces at the
-//! ends of lines do not count.
+//! A line `...` stands for any number of lines, `...` within a line for any characters. Spaces at
+//! the ends of lines do not count.
 
 const ANYTHING: &str = "...";
 

@@ -1,5 +1,5 @@
-//! Tells code, comments and literals of a Rust file apart, so that a rule about code is not fooled by a
-//! sentence, nor a rule about comments by a string.
+//! Tells code, comments and literals of a Rust file apart, so that a rule about code is not fooled
+//! by a sentence, nor a rule about comments by a string.
 //!
 //! It knows just enough of the language: comments (nested too), strings, raw strings, characters.
 
@@ -11,8 +11,8 @@ enum Kind {
     Literal,
 }
 
-/// One file, twice: only its code, and only its comments. Everything else is blank, line breaks stay,
-/// so both have the lines of the original.
+/// One file, twice: only its code, and only its comments. Everything else is blank, line breaks
+/// stay, so both have the lines of the original.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Split {
     /// Code with comments and the insides of literals blanked.

@@ -32,8 +32,13 @@ fn a_long_file_is_found_and_its_tests_do_not_count() {
 fn a_long_line_is_found_unless_it_is_one_word() {
     let long = format!("// {}", "ab ".repeat(40));
     let word = format!("// {}", "a".repeat(120));
-    let files = [("a.rs", long.as_str()), ("b.rs", word.as_str())];
-    expect(fit_the_line, &files, &["a.rs:1: 123 columns"]);
+    let string = format!("f(\"{}\")", "ab ".repeat(40));
+    let files = [
+        ("a.rs", long.as_str()),
+        ("b.rs", word.as_str()),
+        ("c.rs", string.as_str()),
+    ];
+    expect(fit_the_line, &files, &["a.rs:1: 122 columns"]);
 }
 
 #[test]

@@ -8,7 +8,8 @@ const SENTENCE_WORDS: usize = 3;
 /// The one registry that packages come from.
 const REGISTRY: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// Folders of the machines that we work on. In halves, so that this file does not break its own rule.
+/// Folders of the machines that we work on. In halves, so that this file does not break its own
+/// rule.
 const MACHINE_FOLDERS: &[(&str, &str)] = &[("/ro", "ot/"), ("/wo", "rk/")];
 
 /// A scenario's name says what it shows: `rescue_server_dies_mid_rescue.scn`.
