@@ -1,13 +1,39 @@
 //! One set of figures, many faces: status page, JSON, Prometheus, dashboard, logs.
+//!
+//! [`Status`] holds every figure of a server at one moment. Each face is a pure function of it, so
+//! that no two faces can tell different stories. The access log is beside them: one
+//! [`AccessRecord`] a request, written by a thread of its own.
 
 mod access;
+mod access_log;
+mod auto;
 mod calendar;
+mod dashboard;
+mod hand_over;
+mod history;
+mod html;
+mod logging;
+mod metrics;
+mod page;
 mod status;
+mod terminal;
+mod words;
 
 pub use access::{
     AccessRecord, CacheResult, HANDED_OVER_LINE_BYTES_MAX, HANDED_OVER_LINES_MAX, HandedOver,
     LogFormat, LogText, LogVersion, RequestClass,
 };
+pub use access_log::{AccessLog, AccessLogError, AccessLogThread, LogTarget};
+pub use auto::{render_auto, render_auto_page};
+pub use dashboard::{Asset, DASHBOARD_HTML, asset};
+pub use hand_over::{HAND_OVER_BYTES_MAX, HandOver, HandOverLines};
+pub use history::{HISTORY_LENGTH, History, Snapshot, StatusBoard};
+pub use logging::{LoggingError, LoggingStyle, start_logging};
+pub use metrics::{
+    Audience, Kind, METRICS_CONTENT_TYPE, Metric, metrics, metrics_reference, render_metrics,
+};
+pub use page::{STYLE_CSS, render_page};
 pub use status::{
     Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
 };
+pub use terminal::{render_status_text, render_top};

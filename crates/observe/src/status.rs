@@ -2,12 +2,14 @@
 //!
 //! This is the JSON of `GET /status.json` on the admin address, and a promise to whoever reads it:
 //! fields are added, never renamed. Rates are bytes a second over the last control interval, counters
-//! are since the start of the process, times are Unix seconds.
+//! are since the start of the process, times are Unix seconds. A field that is absent reads as zero, so
+//! that `levee top` understands an older server.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A whole server.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Status {
     /// The site's name and port.
     pub site: String,
@@ -53,10 +55,13 @@ pub struct Status {
     pub cache_bytes: (u64, u64),
     /// Open connections and the limit.
     pub connections: (u64, u64),
+    /// Requests that wait now until the link has room for them.
+    pub waiting: u64,
 }
 
 /// The outbound link.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LinkStatus {
     /// B in bytes a second.
     pub capacity: u64,
@@ -70,20 +75,24 @@ pub struct LinkStatus {
     /// Most bytes that left within any one second.
     pub peak: u64,
     /// Seconds that the link needs for what is admitted but not yet sent.
+    #[serde(serialize_with = "finite")]
     pub backlog: f64,
 }
 
 /// Load level of one resource.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Level {
     /// `bandwidth`, `cpu`, `connections`.
     pub resource: String,
     /// 1 is capacity.
+    #[serde(serialize_with = "finite")]
     pub level: f64,
 }
 
 /// Rates of the last control interval.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Rates {
     /// d_out, accounted bytes a second.
     pub out: u64,
@@ -96,15 +105,19 @@ pub struct Rates {
     /// Size of the redirected files, bytes a second.
     pub redirected_files: u64,
     /// Requests a second.
+    #[serde(serialize_with = "finite")]
     pub requests: f64,
     /// Redirects a second.
+    #[serde(serialize_with = "finite")]
     pub redirects: f64,
     /// Refusals a second.
+    #[serde(serialize_with = "finite")]
     pub refusals: f64,
 }
 
 /// Counters since the start.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Lifetime {
     /// Requests whose head was read.
     pub requests: u64,
@@ -144,13 +157,18 @@ pub struct Lifetime {
     pub rescue_messages_refused: u64,
     /// Access-log lines lost because the writer could not keep up.
     pub log_lines_lost: u64,
+    /// Access-log lines that rescue servers handed over for our site.
+    pub log_lines_taken_over: u64,
+    /// Lines that rescue servers handed over and that were not log lines.
+    pub log_lines_refused: u64,
     /// Visitors' redirects that went to a rescue server which proved dead within the same rescue:
     /// what was lost at most.
     pub redirects_at_risk: u64,
 }
 
 /// The other side of a rescue.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Peer {
     /// Its own name and port.
     pub site: String,
@@ -171,7 +189,8 @@ pub struct Peer {
 }
 
 /// How it stands with the registry.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RegistryStatus {
     /// Address, empty when none is set.
     pub address: String,
@@ -182,16 +201,19 @@ pub struct RegistryStatus {
 }
 
 /// One URL and how often it was asked for.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct HotUrl {
     /// Host and path.
     pub url: String,
     /// Requests a second in the last interval.
+    #[serde(serialize_with = "finite")]
     pub rate: f64,
 }
 
 /// One decision.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Decision {
     /// Unix seconds.
     pub at: f64,
@@ -200,10 +222,36 @@ pub struct Decision {
 }
 
 /// Latency of the last control intervals, seconds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Latency {
     /// Median.
+    #[serde(serialize_with = "finite")]
     pub p50: f64,
     /// 99th percentile.
+    #[serde(serialize_with = "finite")]
     pub p99: f64,
+}
+
+/// JSON has no infinity, and a reader expects a number.
+fn finite<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(crate::words::finite(*number))
+}
+
+impl Status {
+    /// The JSON of `GET /status.json`: every field, and `sentence`, the state in plain words.
+    pub fn to_json(&self) -> String {
+        #[derive(Serialize)]
+        struct Told<'a> {
+            sentence: String,
+            #[serde(flatten)]
+            status: &'a Status,
+        }
+        let told = Told {
+            sentence: crate::words::sentence(self),
+            status: self,
+        };
+        // Structs of numbers and texts always have a JSON form.
+        serde_json::to_string(&told).unwrap_or_default()
+    }
 }

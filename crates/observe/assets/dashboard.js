@@ -1,0 +1,194 @@
+// The live dashboard: reads the history once and the status each second, and draws. Whatever the
+// server was told by strangers (names, URLs) goes into text nodes only, never into markup.
+"use strict";
+
+const Words = {
+  bytes(count) {
+    const units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let unit = 0;
+    while (count >= 999.95 && unit < units.length - 1) { count /= 1000; unit += 1; }
+    return `${unit === 0 ? Math.round(count) : count.toFixed(1)} ${units[unit]}`;
+  },
+  rate(count) { return `${Words.bytes(count)}/s`; },
+  percent(share) { return `${Math.round(share * 100)} %`; },
+  perSecond(number) { return `${number >= 100 ? number.toFixed(0) : number.toFixed(1)}/s`; },
+  latency(seconds) {
+    if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
+    return seconds < 1 ? `${Math.round(seconds * 1e3)} ms` : `${seconds.toFixed(1)} s`;
+  },
+  clock(unix) { return new Date(unix * 1000).toISOString().slice(11, 19); },
+  state(status) {
+    if (!status.ready) return "starting";
+    return ["sos", "rescue"].includes(status.state) ? status.state : "normal";
+  },
+};
+
+const KEPT = 180;           // snapshots, as many as the server keeps
+const PERIOD = 1000;        // milliseconds between two reads
+const PATIENCE = 5000;      // milliseconds until an answer is given up
+let snapshots = [];
+let charts = [];
+
+function snapshotOf(status) {
+  const { rates, link } = status;
+  return {
+    uptime: status.uptime, usable: link.usable, out: rates.out, own: rates.own, rescue: rates.rescue,
+    redirect: rates.redirect, requests: rates.requests, redirects: rates.redirects,
+    refusals: rates.refusals, redirect_threshold: status.redirect_threshold,
+  };
+}
+
+function note(status) {
+  const last = snapshots[snapshots.length - 1];
+  if (last && status.uptime < last.uptime) snapshots = [];        // the server was started anew
+  if (!last || status.uptime - last.uptime > 0.9) snapshots.push(snapshotOf(status));
+  snapshots = snapshots.slice(-KEPT);
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+// Lines differ in colour and in dash, so that no meaning hangs on colour alone.
+function chart(id, lines, show) {
+  const element = document.getElementById(id);
+  const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
+  const series = lines.map((line) => ({
+    label: line.label, stroke: colour(line.colour), width: line.width ?? 2, dash: line.dash, fill: line.fill && colour(line.colour) + "22",
+    points: { show: false }, value: (_, value) => (value == null ? "–" : show(value)),
+  }));
+  const options = {
+    width: element.clientWidth, height: 250, cursor: { drag: { x: false, y: false } },
+    scales: { x: { time: false, range: [-KEPT, 0] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
+    axes: [
+      { ...axis, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, size: 74, values: (_, ticks) => ticks.map(show) },
+    ],
+    series: [{ label: "time", value: (_, value) => (value == null ? "–" : `${Math.round(value)} s`) }, ...series],
+  };
+  return { plot: new uPlot(options, [[]].concat(lines.map(() => [])), element), lines, element };
+}
+
+function makeCharts(status) {
+  for (const { plot } of charts) plot.destroy();
+  const level = (index) => (snapshot) => status.thresholds[index] * snapshot.usable;
+  const bound = (label, pick) => ({ label, pick, colour: "faint", width: 1, dash: [2, 4] });
+  charts = [
+    chart("rates", [
+      { label: "out", pick: (s) => s.out, colour: "ink", fill: true },
+      { label: "own", pick: (s) => s.own, colour: "own", dash: [10, 3] },
+      { label: "redirects", pick: (s) => s.redirect, colour: "redirect", dash: [6, 3] },
+      { label: "for others", pick: (s) => s.rescue, colour: "rescue", dash: [3, 3] },
+      { label: "T_redi", pick: (s) => (s.redirect_threshold == null ? null : s.redirect_threshold * s.usable), colour: "refusal", width: 1.5 },
+      bound("T_low", level(0)), bound("T_alert", level(1)), bound("T_high", level(2)), bound("T_coff", level(3)),
+    ], Words.rate),
+    chart("requests", [
+      { label: "requests", pick: (s) => s.requests, colour: "own", fill: true },
+      { label: "redirects", pick: (s) => s.redirects, colour: "redirect", dash: [8, 3] },
+      { label: "refusals", pick: (s) => s.refusals, colour: "refusal", dash: [3, 3] },
+    ], Words.perSecond),
+  ];
+}
+
+function drawCharts() {
+  const now = snapshots.length ? snapshots[snapshots.length - 1].uptime : 0;
+  const times = snapshots.map((snapshot) => snapshot.uptime - now);
+  for (const { plot, lines } of charts) {
+    plot.setData([times].concat(lines.map((line) => snapshots.map(line.pick))));
+  }
+}
+
+function element(name, text, kind) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function drawLists(status) {
+  document.getElementById("hot").replaceChildren(...status.hot.slice(0, 12).map((hot) => {
+    const row = element("tr");
+    row.append(element("td", Words.perSecond(hot.rate), "n"), element("td", hot.url, "url"));
+    return row;
+  }));
+  document.getElementById("decisions").replaceChildren(...status.decisions.slice(0, 14).map((decision) => {
+    const line = element("li");
+    line.append(element("time", Words.clock(decision.at)), ` ${decision.text}`);
+    return line;
+  }));
+}
+
+function drawFigures(status) {
+  const { rates, lifetime, link } = status;
+  const figures = [
+    ["Link in use", link.usable ? Words.percent(rates.out / link.usable) : "–"],
+    ["Redirected files", Words.rate(rates.redirected_files)],
+    ["Waiting requests", status.waiting],
+    ["Median latency", Words.latency(status.latency.p50)],
+    ["99th percentile", Words.latency(status.latency.p99)],
+    ["Connections", status.connections[0]],
+    ["Cache", Words.bytes(status.cache_bytes[0])],
+    ["Requests, all", lifetime.requests],
+    ["Redirects, all", lifetime.redirects],
+    ["Refused, all", lifetime.refused],
+    ["Redirects at risk", lifetime.redirects_at_risk],
+    ["Registry", status.registry.address ? (status.registry.connected ? "answers" : "does not answer") : "none"],
+    ["Next we would ask", status.candidates.length ? status.candidates[0][0] : "nobody"],
+  ];
+  document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
+    const row = element("div");
+    row.append(element("dt", name), element("dd", String(value)));
+    return row;
+  }));
+}
+
+function draw(status) {
+  const state = Words.state(status);
+  document.title = `${state} – ${status.site}`;
+  document.body.className = state;
+  document.getElementById("site").textContent = status.site;
+  document.getElementById("state").textContent = state;
+  document.getElementById("sentence").textContent = status.sentence;
+  Stage.draw(document.getElementById("stage"), status);
+  drawLists(status);
+  drawFigures(status);
+  drawCharts();
+}
+
+async function read(path) {
+  const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+}
+
+let latest = null;
+
+async function beat() {
+  try {
+    const status = await read("/status.json");
+    const last = snapshots[snapshots.length - 1];
+    // Opened just now, or asleep for a while: the server remembers what we did not see.
+    if (!last || status.uptime - last.uptime > 3 || status.uptime < last.uptime) {
+      snapshots = (await read("/history.json")).snapshots.filter((s) => s.uptime < status.uptime);
+    }
+    note(status);
+    if (!latest) makeCharts(status);
+    latest = status;
+    draw(status);
+    document.body.classList.remove("lost");
+  } catch (error) {
+    document.body.classList.add("lost");
+    console.warn(error.message);
+  }
+  setTimeout(beat, PERIOD);
+}
+
+function redraw() {
+  if (!latest) return;
+  makeCharts(latest);
+  draw(latest);
+}
+
+addEventListener("resize", redraw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+beat();

@@ -1,0 +1,90 @@
+// The drawing of who helps whom: this server in the middle, the others around it, and between them
+// lines that are wider the more flows. Texts from outside go into text nodes only.
+"use strict";
+
+const Stage = (() => {
+  const NS = "http://www.w3.org/2000/svg";
+  const WIDTH_MIN = 2, WIDTH_MAX = 16;
+
+  function draw(svg, status) {
+    const phone = svg.clientWidth < 560;
+    const size = phone ? { w: 420, h: 420 } : { w: 900, h: 320 };
+    svg.setAttribute("viewBox", `0 0 ${size.w} ${size.h}`);
+    const helpers = status.rescue_servers.map((peer) => ({ peer, helps: true }));
+    const origins = status.origins.map((peer) => ({ peer, helps: false }));
+    const all = helpers.concat(origins);
+    const shown = all.slice(0, 10);
+    const most = Math.max(1, ...shown.map(({ peer }) => Math.max(peer.used, peer.rate)));
+    const centre = { x: size.w / 2, y: size.h / 2 };
+    const lines = [], nodes = [];
+    shown.forEach(({ peer, helps }, index) => {
+      const place = spot(index, shown.length, centre, size, phone);
+      lines.push(flow(centre, place, peer, helps, most));
+      nodes.push(node(place, peer, helps));
+    });
+    nodes.push(self(centre, status));
+    if (all.length === 0) nodes.push(label(centre.x, centre.y + 84, "nobody helps, nobody is helped", "sub"));
+    if (all.length > shown.length) nodes.push(label(centre.x, size.h - 6, `and ${all.length - shown.length} more`, "sub"));
+    svg.replaceChildren(...lines, ...nodes);
+  }
+
+  // Even angles on an ellipse; one alone stands to the right, two stand left and right.
+  function spot(index, count, centre, size, phone) {
+    const start = count === 1 ? 0 : count === 2 ? Math.PI : -Math.PI / 2;
+    const angle = start + (index * 2 * Math.PI) / count;
+    const radius = { x: size.w / 2 - (phone ? 78 : 130), y: size.h / 2 - 58 };
+    return { x: centre.x + radius.x * Math.cos(angle), y: centre.y + radius.y * Math.sin(angle) - 8 };
+  }
+
+  function flow(from, to, peer, helps, most) {
+    const group = make("g");
+    const width = WIDTH_MIN + (WIDTH_MAX - WIDTH_MIN) * Math.min(1, peer.used / most);
+    const line = { x1: from.x, y1: from.y, x2: to.x, y2: to.y };
+    const kind = (helps ? "flow" : "flow rescue") + (peer.used > 0 ? "" : " idle");
+    group.append(make("line", { ...line, class: kind, "stroke-width": width.toFixed(1) }));
+    // Visitors run from the origin to whoever serves them.
+    const path = helps ? line : { x1: to.x, y1: to.y, x2: from.x, y2: from.y };
+    if (peer.used > 0) group.append(make("line", { ...path, class: "run" }));
+    return group;
+  }
+
+  function node(at, peer, helps) {
+    const group = make("g");
+    const kind = (helps ? "peer" : "peer origin") + (peer.phase === "live" ? "" : " expired");
+    const title = make("title");
+    title.textContent = `${peer.site} as ${peer.alias}, ${peer.phase}`;
+    group.append(make("circle", { cx: at.x, cy: at.y, r: 15, class: kind }), title);
+    const sign = label(at.x, at.y + 5, helps ? "✚" : "▲", "");
+    const phase = peer.phase === "live" ? "" : ` (${peer.phase})`;
+    group.append(sign, label(at.x, at.y + 32, shorten(peer.site), ""));
+    group.append(label(at.x, at.y + 48, `${Words.rate(peer.used)} of ${Words.rate(peer.rate)}${phase}`, "sub"));
+    return group;
+  }
+
+  function self(at, status) {
+    const group = make("g");
+    group.append(make("circle", { cx: at.x, cy: at.y, r: 46, class: `self ${Words.state(status)}` }));
+    group.append(label(at.x, at.y - 2, Words.state(status), "on-self"));
+    group.append(label(at.x, at.y + 15, Words.rate(status.rates.out), "on-self"));
+    group.append(label(at.x, at.y + 64, shorten(status.site), ""));
+    return group;
+  }
+
+  function label(x, y, text, kind) {
+    const element = make("text", { x, y, class: kind, "text-anchor": "middle" });
+    element.textContent = text;
+    return element;
+  }
+
+  function shorten(text) {
+    return text.length > 28 ? text.slice(0, 27) + "…" : text;
+  }
+
+  function make(name, attributes = {}) {
+    const element = document.createElementNS(NS, name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  }
+
+  return { draw };
+})();

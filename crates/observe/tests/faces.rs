@@ -1,0 +1,245 @@
+//! Every face of a sample status against its golden file, and against hostile names.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p levee-observe` rewrites the files; then read the diff.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use levee_observe::{
+    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, Peer, Status, asset, metrics,
+    metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
+    render_status_text, render_top,
+};
+
+fn sample(name: &str) -> Status {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/sample")
+        .join(name);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Compares `text` with the file at `path`, from the folder of this crate.
+fn golden(path: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+    }
+    let expected = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    assert_eq!(
+        text,
+        expected,
+        "{} differs; UPDATE_GOLDEN=1 rewrites it",
+        path.display()
+    );
+}
+
+/// Texts that an attacker would like to see taken for something else.
+fn hostile() -> Status {
+    let evil = "<script>alert(1)</script>\"'&\u{202e}\x1b[2J\r\nlevee_forged 1\\";
+    let peer = Peer {
+        site: evil.into(),
+        alias: evil.into(),
+        phase: evil.into(),
+        ..Peer::default()
+    };
+    let mut status = sample("sos.json");
+    status.site = evil.into();
+    status.version = evil.into();
+    status.rescue_servers = vec![peer.clone(), peer.clone()];
+    status.origins = vec![peer];
+    status.candidates = vec![(evil.into(), 1)];
+    status.registry.address = evil.into();
+    status.registry.connected = false;
+    status.registry.last_error = evil.into();
+    status.hot = vec![HotUrl {
+        url: evil.into(),
+        rate: f64::NAN,
+    }];
+    status.decisions = vec![Decision {
+        at: -5.0,
+        text: evil.into(),
+    }];
+    status.levels = vec![Level {
+        resource: evil.into(),
+        level: f64::INFINITY,
+    }];
+    status
+}
+
+#[test]
+fn each_face_of_a_site_in_sos_is_as_written() {
+    let status = sample("sos.json");
+    golden("tests/golden/sos_page.html", &render_page(&status));
+    golden("tests/golden/sos_metrics.txt", &render_metrics(&status));
+    golden("tests/golden/sos_auto.txt", &render_auto(&status));
+    golden("tests/golden/sos_auto.html", &render_auto_page(&status));
+    golden("tests/golden/sos_status.txt", &render_status_text(&status));
+    golden("tests/golden/sos_top.txt", &render_top(&status, 80));
+}
+
+#[test]
+fn each_face_of_a_site_that_rescues_is_as_written() {
+    let status = sample("rescue.json");
+    golden("tests/golden/rescue_page.html", &render_page(&status));
+    golden(
+        "tests/golden/rescue_status.txt",
+        &render_status_text(&status),
+    );
+}
+
+#[test]
+fn the_status_is_the_same_after_its_json() {
+    let status = sample("sos.json");
+    let json = status.to_json();
+    assert!(json.contains("\"sentence\":\"This site is being rescued by 2 servers"));
+    assert_eq!(serde_json::from_str::<Status>(&json).unwrap(), status);
+    let older = serde_json::from_str::<Status>("{\"site\":\"a\"}").unwrap();
+    assert_eq!(older.site, "a");
+}
+
+#[test]
+fn hostile_names_never_become_markup() {
+    let status = hostile();
+    for page in [render_page(&status), render_auto_page(&status)] {
+        assert!(!page.contains("<script"), "{page}");
+        assert!(!page.contains("\x1b"));
+        assert!(!page.contains('\u{202e}'));
+        assert!(page.contains("&lt;script&gt;"));
+    }
+}
+
+#[test]
+fn hostile_names_never_forge_a_line() {
+    let status = hostile();
+    for text in [render_metrics(&status), render_auto(&status)] {
+        let forged = |line: &&str| line.starts_with("levee_forged");
+        assert_eq!(text.lines().filter(forged).count(), 0, "{text}");
+        assert!(!text.contains('\x1b') && !text.contains('\r'));
+    }
+    let auto = render_auto(&status);
+    assert!(auto.lines().all(|line| line.contains(": ")), "{auto}");
+    let plain = render_status_text(&status);
+    assert!(
+        !plain.chars().any(|c| c.is_control() && c != '\n'),
+        "{plain}"
+    );
+    // Of the screen's own sequences each is a colour or "clear to the end of the line".
+    for sequence in render_top(&status, 80).split('\x1b').skip(1) {
+        let end = sequence.find(|c: char| c.is_ascii_alphabetic()).unwrap();
+        assert!(matches!(&sequence[end..=end], "m" | "K"), "{sequence}");
+    }
+    assert!(serde_json::from_str::<Status>(&status.to_json()).is_ok());
+}
+
+#[test]
+fn a_terminal_screen_keeps_to_its_width() {
+    for width in [40, 80, 200] {
+        for line in render_top(&hostile(), width).lines() {
+            let mut seen = 0;
+            let mut sequence = false;
+            for letter in line.chars() {
+                sequence |= letter == '\x1b';
+                seen += usize::from(!sequence);
+                sequence &= !letter.is_ascii_alphabetic();
+            }
+            assert!(seen <= width, "{seen} columns: {line}");
+        }
+    }
+}
+
+#[test]
+fn metric_names_say_thing_and_unit() {
+    let mut names = std::collections::BTreeSet::new();
+    for metric in metrics() {
+        let name = metric.name;
+        assert!(names.insert(name), "{name} stands twice");
+        let good = |c: char| c.is_ascii_lowercase() || c == '_';
+        assert!(
+            name.starts_with("levee_") && name.chars().all(good),
+            "{name}"
+        );
+        let counts = metric.kind == Kind::Counter;
+        assert_eq!(name.ends_with("_total"), counts, "{name}");
+        for unit in ["_ms", "_milliseconds", "_kb", "_percent", "_kilobytes"] {
+            assert!(!name.contains(unit), "{name} is not in base units");
+        }
+        let unit_word = metric.unit.split(' ').next_back().unwrap();
+        match metric.unit {
+            "seconds" => assert!(name.ends_with("_seconds"), "{name}"),
+            "bytes" if counts => assert!(name.ends_with("_bytes_total"), "{name}"),
+            "bytes" => assert!(name.ends_with("_bytes"), "{name}"),
+            "ratio" => assert!(name.ends_with("_ratio"), "{name}"),
+            "bytes a second" | "accounted bytes a second" => {
+                assert!(name.ends_with("_bytes_per_second"), "{name}");
+            }
+            "1 or 0" | "always 1" => {}
+            _ => assert!(
+                name.contains(unit_word),
+                "{name} does not name its unit {unit_word}"
+            ),
+        }
+        assert!(
+            metric.help.ends_with('.') && !metric.help.contains('\n'),
+            "{name}"
+        );
+        assert!(
+            !metric.help.contains('|'),
+            "{name} would break the page's table"
+        );
+        assert!(matches!(
+            metric.level,
+            Audience::Operator | Audience::Detail
+        ));
+    }
+}
+
+#[test]
+fn each_metric_stands_once_on_the_page() {
+    let text = render_metrics(&sample("sos.json"));
+    let mut series = std::collections::BTreeSet::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(series.insert(name), "{name} stands twice");
+        value.parse::<f64>().unwrap();
+    }
+    let twice = render_metrics(&hostile());
+    let peers = twice
+        .lines()
+        .filter(|line| line.starts_with("levee_rescue_server_rate"));
+    assert_eq!(peers.count(), 1, "two rescues by one peer are one series");
+}
+
+#[test]
+fn the_reference_page_has_every_metric() {
+    golden("../../docs/reference/metrics.md", &metrics_reference());
+}
+
+#[test]
+fn pages_load_nothing_from_elsewhere() {
+    let page = render_page(&sample("sos.json"));
+    for html in [page.as_str(), DASHBOARD_HTML] {
+        assert!(!html.contains("http://") && !html.contains("https://"));
+        assert!(!html.contains(" style="), "the content policy forbids it");
+        assert!(!html.contains(" onclick") && !html.contains("<script>"));
+        for part in html.split("/assets/").skip(1) {
+            let end = part.find('"').unwrap();
+            let path = format!("/assets/{}", &part[..end]);
+            assert!(asset(&path).is_some(), "{path} is not there");
+        }
+    }
+    for script in ["/assets/dashboard.js", "/assets/stage.js"] {
+        let body = asset(script).unwrap().body;
+        for sink in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacent",
+            "document.write",
+            "eval(",
+        ] {
+            assert!(!body.contains(sink), "{script} uses {sink}");
+        }
+    }
+}
