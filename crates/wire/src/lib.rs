@@ -1,1 +1,23 @@
-//! Under construction.
+//! Bytes to values and back, for every protocol that Levee owns or speaks over lines of text.
+//!
+//! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means, and
+//! [`RescueSession`] is one side of a rescue link from the first line to the last. Bytes from outside
+//! meet this crate first, so nothing in it panics on them, and nothing in it grows with them. It opens
+//! no socket and reads no clock.
+
+mod address_range;
+mod grammar;
+mod line;
+mod message_budget;
+pub mod registry;
+pub mod rescue;
+mod rescue_session;
+
+pub use address_range::AddressRange;
+pub use grammar::{ParseError, leading_number};
+pub use line::{LINE_MAX, LineReader, LineTooLong};
+pub use message_budget::MessageBudget;
+pub use rescue_session::{
+    CommandName, Ending, Event, Fault, FaultKind, Input, Output, Refusal, RescueSession,
+    SessionLimits, SessionPhase, SessionView,
+};

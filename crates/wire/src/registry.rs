@@ -1,0 +1,292 @@
+//! The messages between a site and its registry (R11): lines, in the manner of the rescue protocol.
+//!
+//! ```text
+//! site -> registry   1 REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30
+//! registry -> site   1 200 OK 30
+//! site -> registry   2 SEARCH 5 except=www.origin.com
+//! registry -> site   2 210 ENTRY www.rescue.com 8080 5.6.7.8 7401 500 29
+//! registry -> site   2 200 OK 1
+//! site -> registry   3 QUERY www.rescue.com
+//! site -> registry   4 DEREGISTER www.rescue.com
+//! ```
+//!
+//! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. A reply
+//! is any number of lines with code 210 and one last line: 200 with a number (seconds granted, entries
+//! found, entries removed), or a code from 400 with the reason. [`Request`] and [`Reply`] say nothing
+//! of lines or sockets, so SLP or an external store can carry the same requests one day.
+
+use std::fmt;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, HostName, WebAddress};
+
+use crate::grammar::{Head, ParseError, Words, fill};
+
+/// Something that a site wants of its registry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Keep this entry for its lifetime.
+    Register(Entry),
+    /// Forget the entry of this site.
+    Deregister(HostName),
+    /// The best entries by free rate.
+    Search {
+        /// How many at most.
+        count: u32,
+        /// Not this one: who searches does not look for itself.
+        except: Option<HostName>,
+    },
+    /// The entry of this site.
+    Query(HostName),
+    /// A command that the registry does not know.
+    Unknown(String),
+}
+
+/// What a site offers, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name and web port.
+    pub site: WebAddress,
+    /// Its address and rescue port, which round robin does not rotate.
+    pub rescue: SocketAddr,
+    /// d_free; whole kilobytes a second on the wire.
+    pub free: ByteRate,
+    /// How long the entry is to live, or still lives; whole seconds on the wire.
+    pub lifetime: Duration,
+}
+
+/// What a registry answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Registered for this long; whole seconds on the wire.
+    Registered(Duration),
+    /// What was found, best first; may be none.
+    Found(Vec<Entry>),
+    /// How many entries were removed.
+    Removed(u32),
+    /// No.
+    Refused(Refusal),
+}
+
+/// Why a registry says no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// The line is no message.
+    Malformed,
+    /// The address is not that of the asker, or of a kind that is not permitted here.
+    AddressRefused,
+    /// Another address holds an entry for this site.
+    Taken,
+    /// Too many requests in a short time.
+    TooMany,
+    /// The registry does not know the command.
+    UnknownCommand,
+    /// The registry, or the asker's part of it, is full.
+    Full,
+}
+
+/// One line of a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplyLine {
+    /// `210 ENTRY`: more lines follow.
+    Entry(Entry),
+    /// `200 OK`: the last line.
+    Done(u32),
+    /// Any code from 400: the last line.
+    Refused {
+        /// Three digits.
+        code: u16,
+        /// For people.
+        text: String,
+    },
+}
+
+/// Reads one request line, without its end.
+pub fn parse_request(line: &[u8]) -> Result<(u32, Request), ParseError> {
+    let (number, head, mut words) = Words::open(line)?;
+    let Head::Command(command) = head else {
+        return Err(ParseError::BadCommand);
+    };
+    let command = command.to_ascii_uppercase();
+    let request = match command.as_str() {
+        "REGISTER" => {
+            let entry = parse_entry(&mut words)?;
+            words.close()?;
+            Request::Register(entry)
+        }
+        "SEARCH" => parse_search(words)?,
+        "QUERY" => {
+            let site = words.value("name")?;
+            words.close()?;
+            Request::Query(site)
+        }
+        "DEREGISTER" => {
+            let site = words.value("name")?;
+            words.close()?;
+            Request::Deregister(site)
+        }
+        _ => Request::Unknown(command),
+    };
+    Ok((number, request))
+}
+
+/// Reads one line of a reply, without its end.
+pub fn parse_reply_line(line: &[u8]) -> Result<(u32, ReplyLine), ParseError> {
+    let (number, head, mut words) = Words::open(line)?;
+    let Head::Code(code) = head else {
+        return Err(ParseError::BadCode);
+    };
+    let line = match code {
+        200 => {
+            let _word_for_people = words.fixed("OK")?;
+            let count = words.number("count")?;
+            words.close()?;
+            ReplyLine::Done(count)
+        }
+        210 => {
+            let _word_for_people = words.fixed("ENTRY")?;
+            let entry = parse_entry(&mut words)?;
+            words.close()?;
+            ReplyLine::Entry(entry)
+        }
+        400.. => {
+            let text = words.rest();
+            ReplyLine::Refused { code, text }
+        }
+        _ => return Err(ParseError::BadCode),
+    };
+    Ok((number, line))
+}
+
+impl Request {
+    /// Appends the request as a line with its end to `buffer`.
+    pub fn encode(&self, number: u32, buffer: &mut Vec<u8>) {
+        writeln!(buffer, "{number} {self}").expect("writing to memory does not fail");
+    }
+}
+
+impl Reply {
+    /// Appends the reply as lines with their ends to `buffer`.
+    pub fn encode(&self, number: u32, buffer: &mut Vec<u8>) {
+        let done = |count| ReplyLine::Done(count);
+        let last = match self {
+            Self::Registered(lifetime) => done(whole_seconds(*lifetime)),
+            Self::Removed(count) => done(*count),
+            Self::Found(entries) => {
+                for entry in entries {
+                    ReplyLine::Entry(entry.clone()).encode(number, buffer);
+                }
+                done(u32::try_from(entries.len()).unwrap_or(u32::MAX))
+            }
+            Self::Refused(refusal) => {
+                let (code, text) = (refusal.code(), refusal.to_string());
+                ReplyLine::Refused { code, text }
+            }
+        };
+        last.encode(number, buffer);
+    }
+}
+
+impl ReplyLine {
+    /// Appends the line with its end to `buffer`.
+    pub fn encode(&self, number: u32, buffer: &mut Vec<u8>) {
+        writeln!(buffer, "{number} {self}").expect("writing to memory does not fail");
+    }
+}
+
+impl Refusal {
+    /// Its code on the wire.
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::AddressRefused => 403,
+            Self::Taken => 409,
+            Self::TooMany => 429,
+            Self::UnknownCommand => 501,
+            Self::Full => 503,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "Malformed",
+            Self::AddressRefused => "Reject address is not yours or not permitted here",
+            Self::Taken => "Taken by another address",
+            Self::TooMany => "Too many requests",
+            Self::UnknownCommand => "Unknown",
+            Self::Full => "Full",
+        })
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Register(entry) => write!(f, "REGISTER {entry}"),
+            Self::Deregister(site) => write!(f, "DEREGISTER {site}"),
+            Self::Search { count, except } => {
+                write!(f, "SEARCH {count}")?;
+                match except {
+                    Some(site) => write!(f, " except={site}"),
+                    None => Ok(()),
+                }
+            }
+            Self::Query(site) => write!(f, "QUERY {site}"),
+            Self::Unknown(command) => f.write_str(command),
+        }
+    }
+}
+
+impl fmt::Display for ReplyLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Entry(entry) => write!(f, "210 ENTRY {entry}"),
+            Self::Done(count) => write!(f, "200 OK {count}"),
+            Self::Refused { code, text } => write!(f, "{code:03} {text}"),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WebAddress { host, port } = &self.site;
+        let (address, rescue_port) = (self.rescue.ip(), self.rescue.port());
+        let (free, lifetime) = (self.free.as_kilobytes(), whole_seconds(self.lifetime));
+        write!(f, "{host} {port} {address} {rescue_port} {free} {lifetime}")
+    }
+}
+
+fn parse_entry(words: &mut Words<'_>) -> Result<Entry, ParseError> {
+    let host: HostName = words.value("name")?;
+    let port = words.port("web port")?;
+    let address: IpAddr = words.value("address")?;
+    let rescue_port = words.port("rescue port")?;
+    let free = ByteRate::from_kilobytes(u64::from(words.number("free rate")?));
+    let lifetime = Duration::from_secs(u64::from(words.number("lifetime")?));
+    Ok(Entry {
+        site: WebAddress { host, port },
+        rescue: SocketAddr::new(address.to_canonical(), rescue_port),
+        free,
+        lifetime,
+    })
+}
+
+fn parse_search(mut words: Words<'_>) -> Result<Request, ParseError> {
+    let count = words.number("count")?;
+    let mut except = None;
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        if name == "except" {
+            fill(&mut except, "except", value.parse().ok())?;
+        }
+    }
+    Ok(Request::Search { count, except })
+}
+
+fn whole_seconds(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}

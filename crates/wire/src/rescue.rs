@@ -1,0 +1,287 @@
+//! The messages of the rescue protocol (R7; dotslash 4.4.2, figure 7).
+//!
+//! ```text
+//! origin -> rescue   1 SOS www.origin.com 1.2.3.4 8080 600 key=<32 hex> ttl=60 beat=1 v=1
+//! rescue -> origin   1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 beat=1
+//! rescue -> origin   1 RATE 60
+//! origin -> rescue   1 200 OK
+//! origin -> rescue   2 SHUTDOWN
+//! rescue -> origin   2 200 OK
+//! ```
+//!
+//! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
+//! be missing. Commands are case-insensitive. Of an answer the code counts, its word is for people.
+
+use std::fmt;
+use std::io::Write;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, FetchKey, HostName, WebAddress};
+
+use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Matches an answer with its request; each side counts its own requests from 1.
+    pub number: u32,
+    /// What it says.
+    pub body: Body,
+}
+
+/// What a line says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// It wants an answer.
+    Request(Request),
+    /// It answers a request of the same number.
+    Answer(Answer),
+}
+
+/// Something that one side wants of the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// An origin server asks for help.
+    Sos(Sos),
+    /// A rescue server tells D_redi; whole kilobytes a second on the wire.
+    Rate(ByteRate),
+    /// Either ends the rescue.
+    Shutdown,
+    /// A command that we do not know; its parameters are not kept.
+    Unknown(String),
+}
+
+/// An origin server's call for help.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sos {
+    /// Its own name and web port.
+    pub origin: WebAddress,
+    /// Its address, which bypasses round robin.
+    pub address: IpAddr,
+    /// Idle time after which the rescue server shall end the rescue; whole seconds on the wire.
+    pub idle_max: Duration,
+    /// `key`: to be shown with each fetch.
+    pub key: Option<FetchKey>,
+    /// `ttl`: lifetime for objects that state none; whole seconds on the wire.
+    pub ttl: Option<Duration>,
+    /// `beat`: asks for a RATE in each control interval, even an unchanged one.
+    pub beats: bool,
+    /// `v`: version of these extensions; 0 is the paper's own protocol.
+    pub version: u32,
+}
+
+/// What a rescue server offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The alias that it gave to the origin, and its web port.
+    pub alias: WebAddress,
+    /// Its address.
+    pub address: IpAddr,
+    /// D_redi; whole kilobytes a second on the wire.
+    pub rate: ByteRate,
+    /// `beat`: promises a RATE in each control interval.
+    pub beats: bool,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// `200 OK` to anything but an SOS.
+    Done,
+    /// `200 OK` to an SOS.
+    Accept(Offer),
+    /// `403 Reject`.
+    Reject,
+    /// Any other code, with its text for people.
+    Other {
+        /// Three digits; neither 200 nor 403.
+        code: u16,
+        /// One space between words.
+        text: String,
+    },
+}
+
+/// Version of the `key=value` extensions that this code speaks.
+pub const VERSION: u32 = 1;
+
+/// Code of the answer to a line that is no message.
+pub const CODE_MALFORMED: u16 = 400;
+/// Code of the answer to a command that is not known.
+pub const CODE_UNKNOWN: u16 = 501;
+
+/// Reads one line, without its end.
+pub fn parse(line: &[u8]) -> Result<Message, ParseError> {
+    let (number, head, words) = Words::open(line)?;
+    let body = match head {
+        Head::Command(command) => Body::Request(parse_request(command, words)?),
+        Head::Code(code) => Body::Answer(parse_answer(code, words)?),
+    };
+    Ok(Message { number, body })
+}
+
+impl Message {
+    /// A request.
+    pub const fn request(number: u32, request: Request) -> Self {
+        let body = Body::Request(request);
+        Self { number, body }
+    }
+
+    /// The answer to the request `number`.
+    pub const fn answer(number: u32, answer: Answer) -> Self {
+        let body = Body::Answer(answer);
+        Self { number, body }
+    }
+
+    /// Appends the line with its end to `buffer`.
+    pub fn encode(&self, buffer: &mut Vec<u8>) {
+        writeln!(buffer, "{self}").expect("writing to memory does not fail");
+    }
+}
+
+/// The line without its end.
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.number)?;
+        match &self.body {
+            Body::Request(request) => write!(f, "{request}"),
+            Body::Answer(answer) => write!(f, "{answer}"),
+        }
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sos(sos) => write!(f, "{sos}"),
+            Self::Rate(rate) => write!(f, "RATE {}", rate.as_kilobytes()),
+            Self::Shutdown => f.write_str("SHUTDOWN"),
+            Self::Unknown(command) => f.write_str(command),
+        }
+    }
+}
+
+impl fmt::Display for Sos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WebAddress { host, port } = &self.origin;
+        let idle = self.idle_max.as_secs();
+        write!(f, "SOS {host} {} {port} {idle}", self.address)?;
+        if let Some(key) = &self.key {
+            write!(f, " key={key}")?;
+        }
+        if let Some(ttl) = &self.ttl {
+            write!(f, " ttl={}", ttl.as_secs())?;
+        }
+        if self.beats {
+            f.write_str(" beat=1")?;
+        }
+        if self.version != 0 {
+            write!(f, " v={}", self.version)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("200 OK"),
+            Self::Accept(offer) => {
+                let WebAddress { host, port } = &offer.alias;
+                let rate = offer.rate.as_kilobytes();
+                write!(f, "200 OK {host} {} {port} {rate}", offer.address)?;
+                f.write_str(if offer.beats { " beat=1" } else { "" })
+            }
+            Self::Reject => f.write_str("403 Reject"),
+            Self::Other { code, text } => write!(f, "{code:03} {text}"),
+        }
+    }
+}
+
+fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseError> {
+    if command.eq_ignore_ascii_case("SOS") {
+        return Ok(Request::Sos(parse_sos(words)?));
+    }
+    if command.eq_ignore_ascii_case("RATE") {
+        let rate = kilobytes(words.number("rate")?);
+        words.close()?;
+        return Ok(Request::Rate(rate));
+    }
+    if command.eq_ignore_ascii_case("SHUTDOWN") {
+        words.close()?;
+        return Ok(Request::Shutdown);
+    }
+    Ok(Request::Unknown(command.to_ascii_uppercase()))
+}
+
+fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
+    let host: HostName = words.value("name")?;
+    let address: IpAddr = words.value("address")?;
+    let port = words.port("port")?;
+    let idle = words.number("idle time")?;
+    let (mut key, mut ttl, mut beats, mut version) = (None, None, None, None);
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        match name {
+            "key" => fill(&mut key, "key", value.parse().ok())?,
+            "ttl" => fill(&mut ttl, "ttl", digits(value).map(seconds))?,
+            "beat" => fill(&mut beats, "beat", flag(value))?,
+            "v" => fill(&mut version, "v", digits(value))?,
+            _ => {}
+        }
+    }
+    Ok(Sos {
+        origin: WebAddress { host, port },
+        address: address.to_canonical(),
+        idle_max: seconds(idle),
+        key,
+        ttl,
+        beats: beats.unwrap_or(false),
+        version: version.unwrap_or(0),
+    })
+}
+
+fn parse_answer(code: u16, mut words: Words<'_>) -> Result<Answer, ParseError> {
+    match code {
+        200 => {
+            let _word_for_people = words.optional();
+            match words.optional() {
+                Some(alias) => parse_offer(alias, words).map(Answer::Accept),
+                None => words.close().map(|()| Answer::Done),
+            }
+        }
+        403 => Ok(Answer::Reject),
+        code => {
+            let text = words.rest();
+            Ok(Answer::Other { code, text })
+        }
+    }
+}
+
+fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {
+    let host: HostName = alias.parse().map_err(|_| ParseError::Bad("alias"))?;
+    let address: IpAddr = words.value("address")?;
+    let port = words.port("port")?;
+    let rate = kilobytes(words.number("rate")?);
+    let mut beats = None;
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        if name == "beat" {
+            fill(&mut beats, "beat", flag(value))?;
+        }
+    }
+    Ok(Offer {
+        alias: WebAddress { host, port },
+        address: address.to_canonical(),
+        rate,
+        beats: beats.unwrap_or(false),
+    })
+}
+
+fn kilobytes(number: u32) -> ByteRate {
+    ByteRate::from_kilobytes(u64::from(number))
+}
+
+fn seconds(number: u32) -> Duration {
+    Duration::from_secs(u64::from(number))
+}

@@ -1,0 +1,273 @@
+//! Every kind of line, good and bad, and what it means.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, FetchKey, WebAddress};
+use levee_wire::registry::{self, Entry, ReplyLine};
+use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
+use levee_wire::{ParseError, leading_number};
+
+fn web(host: &str, port: u16) -> WebAddress {
+    let host = host.parse().unwrap();
+    WebAddress { host, port }
+}
+
+fn sos() -> Sos {
+    Sos {
+        origin: web("www.origin.com", 8080),
+        address: "1.2.3.4".parse().unwrap(),
+        idle_max: Duration::from_secs(600),
+        key: None,
+        ttl: None,
+        beats: false,
+        version: 0,
+    }
+}
+
+fn offer() -> Offer {
+    Offer {
+        alias: web("www-vh1.rescue.com", 8080),
+        address: "5.6.7.8".parse().unwrap(),
+        rate: ByteRate::from_kilobytes(100),
+        beats: false,
+    }
+}
+
+/// The line means the message, and the message gives the line back.
+fn check_both_ways(line: &str, message: &Message) {
+    assert_eq!(parse(line.as_bytes()).as_ref(), Ok(message), "{line}");
+    let mut bytes = Vec::new();
+    message.encode(&mut bytes);
+    assert_eq!(String::from_utf8(bytes).unwrap(), format!("{line}\n"));
+}
+
+#[test]
+fn the_lines_of_the_papers_figure_mean_what_it_says() {
+    check_both_ways(
+        "1 SOS www.origin.com 1.2.3.4 8080 600",
+        &Message::request(1, Request::Sos(sos())),
+    );
+    check_both_ways(
+        "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100",
+        &Message::answer(1, Answer::Accept(offer())),
+    );
+    let rate = Request::Rate(ByteRate::from_kilobytes(60));
+    check_both_ways("1 RATE 60", &Message::request(1, rate));
+    check_both_ways("1 200 OK", &Message::answer(1, Answer::Done));
+    check_both_ways("2 SHUTDOWN", &Message::request(2, Request::Shutdown));
+    check_both_ways("1 403 Reject", &Message::answer(1, Answer::Reject));
+}
+
+#[test]
+fn our_parameters_follow_the_papers() {
+    let key = FetchKey::from_bytes([0xAB; 16]);
+    let extended = Sos {
+        key: Some(key),
+        ttl: Some(Duration::from_secs(60)),
+        beats: true,
+        version: 1,
+        ..sos()
+    };
+    let line = format!("1 SOS www.origin.com 1.2.3.4 8080 600 key={key} ttl=60 beat=1 v=1");
+    check_both_ways(&line, &Message::request(1, Request::Sos(extended)));
+    let beating = Offer {
+        beats: true,
+        ..offer()
+    };
+    check_both_ways(
+        "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 beat=1",
+        &Message::answer(1, Answer::Accept(beating)),
+    );
+}
+
+#[test]
+fn what_a_person_or_a_newer_version_types_is_understood() {
+    let sos = Body::Request(Request::Sos(sos()));
+    for line in [
+        "1 sos WWW.Origin.com. 1.2.3.4 8080 600",
+        "  1\tSoS  www.origin.com 1.2.3.4   8080 600  ",
+        "1 SOS www.origin.com ::ffff:1.2.3.4 8080 600",
+        "1 SOS www.origin.com 1.2.3.4 8080 600 class=gold x= beat=0",
+    ] {
+        assert_eq!(
+            parse(line.as_bytes()).map(|m| m.body).as_ref(),
+            Ok(&sos),
+            "{line}"
+        );
+    }
+    let done = Ok(Message::answer(7, Answer::Done));
+    for line in ["7 200", "7 200 ok", "7 200 Fine", "7 200 OK weather=fair"] {
+        assert_eq!(parse(line.as_bytes()), done, "{line}");
+    }
+    let unknown = Request::Unknown("PUSH".to_owned());
+    assert_eq!(parse(b"3 push a b c"), Ok(Message::request(3, unknown)));
+    let other = Answer::Other {
+        code: 501,
+        text: "Not here".to_owned(),
+    };
+    assert_eq!(parse(b"3 501  Not   here"), Ok(Message::answer(3, other)));
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    use ParseError::*;
+    let table: &[(&str, ParseError)] = &[
+        ("", Empty),
+        ("   ", Empty),
+        ("SOS", BadNumber),
+        ("GET / HTTP/1.1", BadNumber),
+        ("0 SOS", BadNumber),
+        ("+1 SHUTDOWN", BadNumber),
+        ("-1 SHUTDOWN", BadNumber),
+        ("4294967296 SHUTDOWN", BadNumber),
+        ("1", NoCommand),
+        ("1 20 OK", BadCode),
+        ("1 2000 OK", BadCode),
+        ("1 2x0 OK", BadCode),
+        ("1 =x", BadCommand),
+        ("1 S!S", BadCommand),
+        ("1 ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG", BadCommand),
+        ("1 SOS", Missing("name")),
+        ("1 SOS www.origin.com", Missing("address")),
+        ("1 SOS www.origin.com key=1", Missing("address")),
+        ("1 SOS www.origin.com 1.2.3.4", Missing("port")),
+        ("1 SOS www.origin.com 1.2.3.4 80", Missing("idle time")),
+        ("1 SOS www..com 1.2.3.4 80 600", Bad("name")),
+        ("1 SOS www.origin.com 1.2.3 80 600", Bad("address")),
+        ("1 SOS www.origin.com 1.2.3.4 0 600", Bad("port")),
+        ("1 SOS www.origin.com 1.2.3.4 65536 600", Bad("port")),
+        ("1 SOS www.origin.com 1.2.3.4 80 -1", Bad("idle time")),
+        ("1 SOS www.origin.com 1.2.3.4 80 600 more", Surplus),
+        ("1 SOS www.origin.com 1.2.3.4 80 600 key=abc", Bad("key")),
+        ("1 SOS www.origin.com 1.2.3.4 80 600 ttl=1s", Bad("ttl")),
+        ("1 SOS www.origin.com 1.2.3.4 80 600 beat=yes", Bad("beat")),
+        (
+            "1 SOS www.origin.com 1.2.3.4 80 600 ttl=1 ttl=1",
+            Repeated("ttl"),
+        ),
+        ("1 RATE", Missing("rate")),
+        ("1 RATE fast", Bad("rate")),
+        ("1 RATE 6.5", Bad("rate")),
+        ("1 RATE 60 70", Surplus),
+        ("1 SHUTDOWN now", Surplus),
+        ("1 200 OK alias", Missing("address")),
+        ("1 200 OK a_b 5.6.7.8 80 1", Bad("alias")),
+        ("1 200 OK www.a.com 5.6.7.8 80", Missing("rate")),
+    ];
+    for (line, error) in table {
+        assert_eq!(parse(line.as_bytes()), Err(*error), "{line}");
+    }
+    assert_eq!(parse(b"1 RATE 60\0"), Err(NotText));
+    assert_eq!(parse("1 RATE \u{666}".as_bytes()), Err(NotText));
+}
+
+#[test]
+fn a_line_without_sense_can_still_have_a_number() {
+    assert_eq!(leading_number(b"  12 gibberish"), Some(12));
+    assert_eq!(leading_number(b"12"), Some(12));
+    assert_eq!(leading_number(b"GET / HTTP/1.1"), None);
+    assert_eq!(leading_number(&[0xFF, b' ']), None);
+    assert_eq!(leading_number(b""), None);
+}
+
+fn entry() -> Entry {
+    Entry {
+        site: web("www.rescue.com", 8080),
+        rescue: "5.6.7.8:7401".parse().unwrap(),
+        free: ByteRate::from_kilobytes(500),
+        lifetime: Duration::from_secs(30),
+    }
+}
+
+fn check_registry(line: &str, request: &registry::Request) {
+    let parsed = registry::parse_request(line.as_bytes());
+    assert_eq!(parsed, Ok((1, request.clone())), "{line}");
+    let mut bytes = Vec::new();
+    request.encode(1, &mut bytes);
+    assert_eq!(String::from_utf8(bytes).unwrap(), format!("{line}\n"));
+}
+
+#[test]
+fn a_site_speaks_to_its_registry_in_lines() {
+    use registry::Request::*;
+    check_registry(
+        "1 REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30",
+        &Register(entry()),
+    );
+    let site = entry().site.host;
+    check_registry("1 DEREGISTER www.rescue.com", &Deregister(site.clone()));
+    check_registry("1 QUERY www.rescue.com", &Query(site.clone()));
+    let (count, except) = (5, None);
+    check_registry("1 SEARCH 5", &Search { count, except });
+    let except = Some(site);
+    check_registry(
+        "1 SEARCH 5 except=www.rescue.com",
+        &Search { count, except },
+    );
+    check_registry("1 WHOAMI", &Unknown("WHOAMI".to_owned()));
+}
+
+#[test]
+fn bad_registry_lines_are_named() {
+    use ParseError::*;
+    let table: &[(&str, ParseError)] = &[
+        ("REGISTER", BadNumber),
+        ("1 200 OK", BadCommand),
+        (
+            "1 REGISTER www.rescue.com 0 5.6.7.8 7401 500 30",
+            Bad("web port"),
+        ),
+        (
+            "1 REGISTER www.rescue.com 80 5.6.7.8 7401 500",
+            Missing("lifetime"),
+        ),
+        (
+            "1 REGISTER www.rescue.com 80 5.6.7.8 7401 500 30 40",
+            Surplus,
+        ),
+        ("1 SEARCH", Missing("count")),
+        ("1 SEARCH 5 except=_", Bad("except")),
+        ("1 QUERY", Missing("name")),
+    ];
+    for (line, error) in table {
+        assert_eq!(
+            registry::parse_request(line.as_bytes()),
+            Err(*error),
+            "{line}"
+        );
+    }
+    assert_eq!(registry::parse_reply_line(b"1 SEARCH 5"), Err(BadCode));
+    assert_eq!(registry::parse_reply_line(b"1 302 OK 5"), Err(BadCode));
+    assert_eq!(
+        registry::parse_reply_line(b"1 200 OK"),
+        Err(Missing("count"))
+    );
+}
+
+#[test]
+fn a_reply_is_lines_and_its_last_line_says_so() {
+    let mut bytes = Vec::new();
+    registry::Reply::Found(vec![entry()]).encode(2, &mut bytes);
+    registry::Reply::Refused(registry::Refusal::Taken).encode(3, &mut bytes);
+    let text = String::from_utf8(bytes).unwrap();
+    let expected = "2 210 ENTRY www.rescue.com 8080 5.6.7.8 7401 500 30\n2 200 OK 1\n\
+                    3 409 Taken by another address\n";
+    assert_eq!(text, expected);
+    let lines: Vec<_> = text
+        .lines()
+        .map(|line| registry::parse_reply_line(line.as_bytes()))
+        .collect();
+    let refused = ReplyLine::Refused {
+        code: 409,
+        text: "Taken by another address".to_owned(),
+    };
+    assert_eq!(
+        lines,
+        [
+            Ok((2, ReplyLine::Entry(entry()))),
+            Ok((2, ReplyLine::Done(1))),
+            Ok((3, refused)),
+        ]
+    );
+}

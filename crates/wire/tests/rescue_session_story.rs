@@ -1,0 +1,277 @@
+//! Rescue links from end to end, line by line, under a clock that the test owns.
+#![allow(clippy::unwrap_used)]
+
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, Timestamp, WebAddress};
+use levee_wire::rescue::{Offer, Sos};
+use levee_wire::{
+    Ending, Event, Fault, FaultKind, Input, Output, Refusal, RescueSession, SessionLimits,
+};
+
+fn web(host: &str) -> WebAddress {
+    let host = host.parse().unwrap();
+    WebAddress { host, port: 8080 }
+}
+
+fn sos() -> Sos {
+    Sos {
+        origin: web("www.origin.com"),
+        address: "1.2.3.4".parse().unwrap(),
+        idle_max: Duration::from_secs(600),
+        key: None,
+        ttl: None,
+        beats: false,
+        version: 0,
+    }
+}
+
+fn offer() -> Offer {
+    Offer {
+        alias: web("www-vh1.rescue.com"),
+        address: "5.6.7.8".parse().unwrap(),
+        rate: kilobytes(100),
+        beats: true,
+    }
+}
+
+fn kilobytes(number: u64) -> ByteRate {
+    ByteRate::from_kilobytes(number)
+}
+
+fn at(milliseconds: u64) -> Timestamp {
+    Timestamp::from_milliseconds(milliseconds)
+}
+
+/// Someone at netcat on the other side of a session: types lines, reads lines.
+struct Link {
+    session: RescueSession,
+    sent: Vec<String>,
+    told: Vec<Event>,
+    ending: Option<Ending>,
+}
+
+impl Link {
+    fn answering() -> Self {
+        let session = RescueSession::answer(at(0), SessionLimits::default());
+        Self::over(session)
+    }
+
+    fn calling() -> Self {
+        let (session, first) = RescueSession::call(sos(), at(2000), SessionLimits::default());
+        let mut link = Self::over(session);
+        link.note(vec![first]);
+        link
+    }
+
+    fn over(session: RescueSession) -> Self {
+        Self {
+            session,
+            sent: Vec::new(),
+            told: Vec::new(),
+            ending: None,
+        }
+    }
+
+    fn does(&mut self, now: Timestamp, input: Input<'_>) -> &mut Self {
+        let outputs = self.session.handle(now, input);
+        self.note(outputs);
+        self
+    }
+
+    fn types(&mut self, line: &str) -> &mut Self {
+        let line = format!("{line}\n");
+        self.does(at(0), Input::BytesReceived(line.as_bytes()))
+    }
+
+    fn reads(&mut self, lines: &[&str]) -> &mut Self {
+        assert_eq!(self.sent, lines);
+        self.sent.clear();
+        self
+    }
+
+    fn hears(&mut self, events: &[Event]) -> &mut Self {
+        assert_eq!(self.told, events);
+        self.told.clear();
+        self
+    }
+
+    fn ends(&self, ending: Ending) {
+        assert_eq!(self.ending, Some(ending));
+        assert_eq!(self.session.next_deadline(), None);
+    }
+
+    fn note(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            assert_eq!(self.ending, None, "nothing comes after the end");
+            match output {
+                Output::Send(message) => self.sent.push(message.to_string()),
+                Output::Tell(event) => self.told.push(event),
+                Output::Close(ending) => self.ending = Some(ending),
+            }
+        }
+    }
+}
+
+const SOS: &str = "1 SOS www.origin.com 1.2.3.4 8080 600";
+const ACCEPT: &str = "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100";
+
+#[test]
+fn the_papers_first_example_as_the_rescue_server_lives_it() {
+    let mut link = Link::answering();
+    link.types(SOS).hears(&[Event::SosReceived(sos())]);
+    link.does(at(0), Input::SosAccepted(offer()))
+        .reads(&[ACCEPT]);
+    for (number, rate) in [(1, 60), (2, 50), (3, 100)] {
+        link.does(at(0), Input::RateChanged(kilobytes(rate)));
+        link.reads(&[&format!("{number} RATE {rate}")]);
+        link.types(&format!("{number} 200 OK"));
+        link.hears(&[Event::AnswerReceived]);
+    }
+    link.types("2 SHUTDOWN").reads(&["2 200 OK"]);
+    link.hears(&[Event::ShutdownReceived])
+        .ends(Ending::Finished);
+}
+
+#[test]
+fn the_papers_first_example_as_the_origin_server_lives_it() {
+    let plain = Offer {
+        beats: false,
+        ..offer()
+    };
+    let mut link = Link::calling();
+    link.reads(&[SOS])
+        .types(ACCEPT)
+        .hears(&[Event::Accepted(plain)]);
+    for (number, rate) in [(1, 60), (2, 50), (3, 100)] {
+        link.types(&format!("{number} RATE {rate}"));
+        link.reads(&[&format!("{number} 200 OK")]);
+        link.hears(&[Event::RateReceived(kilobytes(rate))]);
+    }
+    // The figure shows the last RATE once more; it is answered and changes nothing.
+    link.types("3 RATE 100").reads(&["3 200 OK"]).hears(&[]);
+    link.does(at(0), Input::ShutdownDecided)
+        .reads(&["2 SHUTDOWN"]);
+    link.types("2 200 OK").hears(&[Event::AnswerReceived]);
+    link.ends(Ending::Finished);
+}
+
+#[test]
+fn the_papers_second_example_from_both_sides() {
+    let mut rescue = Link::answering();
+    rescue
+        .types(SOS)
+        .does(at(0), Input::SosRejected)
+        .reads(&["1 403 Reject"]);
+    rescue.ends(Ending::Rejected);
+    let mut origin = Link::calling();
+    origin.types("1 403 Reject");
+    origin.hears(&[Event::NotRescued(Refusal::Refused)]);
+    origin.ends(Ending::Rejected);
+}
+
+#[test]
+fn a_beat_is_promised_only_to_who_asked_for_it() {
+    let mut link = Link::answering();
+    link.types(&format!("{SOS} beat=1 v=1"));
+    link.does(at(0), Input::SosAccepted(offer()));
+    link.reads(&[&format!("{ACCEPT} beat=1")]);
+}
+
+#[test]
+fn a_repeated_number_with_another_meaning_ends_the_link() {
+    let mut link = Link::calling();
+    link.types(ACCEPT).types("1 RATE 60").types("1 RATE 50");
+    link.ends(Ending::Failed(Fault::WrongNumber {
+        expected: 2,
+        got: 1,
+    }));
+    let mut link = Link::answering();
+    link.types(SOS).types(SOS);
+    link.ends(Ending::Failed(Fault::WrongNumber {
+        expected: 2,
+        got: 1,
+    }));
+}
+
+#[test]
+fn a_slow_peer_gets_the_newest_rate_when_it_answers() {
+    let mut link = Link::answering();
+    link.types(SOS)
+        .does(at(0), Input::SosAccepted(offer()))
+        .reads(&[ACCEPT]);
+    for rate in 1..=9 {
+        link.does(at(0), Input::RateChanged(kilobytes(rate)));
+    }
+    link.reads(&["1 RATE 1", "2 RATE 2", "3 RATE 3", "4 RATE 4"]);
+    link.types("1 200 OK").reads(&["5 RATE 9"]);
+    link.types("2 200 OK").reads(&[]);
+}
+
+#[test]
+fn both_sides_may_end_the_rescue_at_once() {
+    let mut link = Link::answering();
+    link.types(SOS)
+        .does(at(0), Input::SosAccepted(offer()))
+        .reads(&[ACCEPT]);
+    link.does(at(0), Input::ShutdownDecided)
+        .reads(&["1 SHUTDOWN"]);
+    link.types("2 SHUTDOWN")
+        .reads(&["2 200 OK"])
+        .ends(Ending::Finished);
+}
+
+#[test]
+fn silence_ends_a_link_at_its_deadline_and_not_before() {
+    let mut silent = Link::answering();
+    assert_eq!(silent.session.next_deadline(), Some(at(5000)));
+    silent.does(at(4999), Input::TimerFired);
+    assert_eq!(silent.ending, None);
+    silent.does(at(5000), Input::TimerFired);
+    silent.ends(Ending::Failed(Fault::NoSos));
+
+    let mut unanswered = Link::calling();
+    assert_eq!(unanswered.session.next_deadline(), Some(at(2000)));
+    unanswered.does(at(2000), Input::TimerFired);
+    unanswered.hears(&[Event::NotRescued(Refusal::Unreachable)]);
+
+    let mut deaf = Link::answering();
+    deaf.types(SOS).does(at(0), Input::SosAccepted(offer()));
+    deaf.does(at(100), Input::RateChanged(kilobytes(1)))
+        .told
+        .clear();
+    deaf.does(at(10_100), Input::TimerFired);
+    deaf.hears(&[Event::Lost(FaultKind::Silent)]);
+    deaf.ends(Ending::Failed(Fault::NoAnswer));
+}
+
+#[test]
+fn half_a_line_must_find_its_end() {
+    let mut link = Link::calling();
+    link.types(ACCEPT)
+        .does(at(100), Input::BytesReceived(b"1 RA"));
+    link.does(at(3000), Input::BytesReceived(b"TE"));
+    assert_eq!(link.session.next_deadline(), Some(at(5100)));
+    link.does(at(5100), Input::TimerFired);
+    link.ends(Ending::Failed(Fault::HalfLine));
+}
+
+#[test]
+fn a_flood_of_harmless_lines_is_a_fault() {
+    let mut link = Link::answering();
+    link.types(SOS).does(at(0), Input::SosAccepted(offer()));
+    for number in 2..=64 {
+        link.types(&format!("{number} HELLO"));
+    }
+    assert_eq!(link.ending, None);
+    link.types("65 HELLO");
+    link.ends(Ending::Failed(Fault::TooManyMessages));
+}
+
+#[test]
+fn a_megabyte_without_an_end_is_a_fault_after_one_line_of_it() {
+    let mut link = Link::answering();
+    let chunk = [b'x'; 1 << 20];
+    link.does(at(0), Input::BytesReceived(&chunk));
+    link.ends(Ending::Failed(Fault::LineTooLong(1024)));
+}
