@@ -2,5 +2,6 @@
 //!
 //! A tool, not a part of the server: nothing that ships depends on it.
 
+pub mod crowd;
 pub mod popularity;
 pub mod site;

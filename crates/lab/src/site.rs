@@ -165,9 +165,13 @@ fn lay_out<'a>(
     for (rank, picture) in pictures.iter().enumerate() {
         let wanted = popularity.images[rank].share / image_whole * popularity.images_per_page;
         let mut given = 0.0;
-        for page in (0..PAGES).filter(|&page| share(page) <= wanted * 1.1) {
-            if given + share(page) <= wanted * 1.1 && placed[page].len() < IMAGES_PER_PAGE_MAX {
-                placed[page].push(picture);
+        for (page, images) in placed.iter_mut().enumerate() {
+            // The first page may take an image somewhat beyond its share: else the one page that
+            // has a third of all readers would show hardly any.
+            let slack = if given == 0.0 { 1.4 } else { 1.1 };
+            let fits = given + share(page) <= wanted * slack;
+            if fits && images.len() < IMAGES_PER_PAGE_MAX {
+                images.push(picture);
                 given += share(page);
             }
         }
