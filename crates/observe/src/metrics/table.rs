@@ -455,7 +455,7 @@ pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "levee_fetch_errors_total",
         kind: Counter,
-        unit: "fetches",
+        unit: "errors",
         level: Operator,
         help: "Fetches that failed.",
         labels: &[],
