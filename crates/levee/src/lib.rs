@@ -2,4 +2,8 @@
 //!
 //! A library only so that the integration tests can reach the parts; the command line is `main.rs`.
 
+pub mod admin_client;
+pub mod command;
+pub mod explain;
 pub mod settings;
+pub mod state;

@@ -51,7 +51,10 @@ impl StateFolder {
     /// # Errors
     /// When it cannot be made.
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        fs::create_dir_all(path).map_err(|error| StateError::Io { path: path.into(), error })?;
+        fs::create_dir_all(path).map_err(|error| StateError::Io {
+            path: path.into(),
+            error,
+        })?;
         Ok(Self { path: path.into() })
     }
 
@@ -71,8 +74,11 @@ impl StateFolder {
             if line.starts_with('#') || line.is_empty() {
                 continue;
             }
-            let damaged =
-                || StateError::Damaged { path: path.clone(), line: index + 1, text: line.into() };
+            let damaged = || StateError::Damaged {
+                path: path.clone(),
+                line: index + 1,
+                text: line.into(),
+            };
             records.push(parse(line).ok_or_else(damaged)?);
         }
         Ok(records)
@@ -87,14 +93,22 @@ impl StateFolder {
         let write = || -> io::Result<()> {
             let mut file = File::create(&fresh)?;
             writeln!(file, "{HEADER}")?;
-            for AliasRecord { number, alias, origin } in records {
+            for AliasRecord {
+                number,
+                alias,
+                origin,
+            } in records
+            {
                 writeln!(file, "{number} {alias} {} {}", origin.host, origin.port)?;
             }
             file.sync_all()?;
             fs::rename(&fresh, self.path.join(FILE))?;
             File::open(&self.path)?.sync_all()
         };
-        write().map_err(|error| StateError::Io { path: self.path.clone(), error })
+        write().map_err(|error| StateError::Io {
+            path: self.path.clone(),
+            error,
+        })
     }
 }
 
@@ -104,7 +118,11 @@ fn parse(line: &str) -> Option<AliasRecord> {
     let alias = words.next()?.parse().ok()?;
     let host = words.next()?.parse().ok()?;
     let port = words.next()?.parse().ok()?;
-    words.next().is_none().then_some(AliasRecord { number, alias, origin: WebAddress { host, port } })
+    words.next().is_none().then_some(AliasRecord {
+        number,
+        alias,
+        origin: WebAddress { host, port },
+    })
 }
 
 #[cfg(test)]
@@ -114,8 +132,13 @@ mod tests {
     fn record(number: u64) -> AliasRecord {
         AliasRecord {
             number,
-            alias: format!("www-vh{number}.example.net").parse().expect("a good alias"),
-            origin: WebAddress { host: "www.example.org".parse().expect("a good name"), port: 8080 },
+            alias: format!("www-vh{number}.example.net")
+                .parse()
+                .expect("a good alias"),
+            origin: WebAddress {
+                host: "www.example.org".parse().expect("a good name"),
+                port: 8080,
+            },
         }
     }
 
@@ -125,8 +148,13 @@ mod tests {
         let state = StateFolder::open(&folder.path().join("new")).expect("the folder is made");
         assert_eq!(state.aliases().expect("nothing yet"), vec![]);
         state.remember(&[record(1)]).expect("room on the disk");
-        state.remember(&[record(1), record(2)]).expect("room on the disk");
-        assert_eq!(state.aliases().expect("two lines"), vec![record(1), record(2)]);
+        state
+            .remember(&[record(1), record(2)])
+            .expect("room on the disk");
+        assert_eq!(
+            state.aliases().expect("two lines"),
+            vec![record(1), record(2)]
+        );
     }
 
     #[test]
@@ -134,7 +162,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let state = StateFolder::open(folder.path()).expect("the folder is there");
         fs::write(folder.path().join(FILE), "# x\n1 www-vh1.example.net\n").expect("written");
-        let error = state.aliases().expect_err("a line with two words").to_string();
+        let error = state
+            .aliases()
+            .expect_err("a line with two words")
+            .to_string();
         assert!(error.contains("line 2"), "{error}");
     }
 }

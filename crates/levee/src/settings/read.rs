@@ -40,6 +40,7 @@ pub struct SettingsFile {
 #[derive(Clone, Debug)]
 struct Given {
     value: Value,
+    written: String,
     line: Option<usize>,
 }
 
@@ -90,7 +91,14 @@ impl SettingsFile {
         let setting = table::find(name).expect("the command line names settings of the table");
         match setting.kind.read(text) {
             Ok(value) => {
-                self.given.insert(name, Given { value, line: None });
+                self.given.insert(
+                    name,
+                    Given {
+                        value,
+                        written: text.into(),
+                        line: None,
+                    },
+                );
                 Ok(())
             }
             Err(error) => Err(Complaint {
@@ -103,6 +111,13 @@ impl SettingsFile {
     /// The value of `name` if the file gives one.
     pub fn given(&self, name: &str) -> Option<&Value> {
         self.given.get(name).map(|given| &given.value)
+    }
+
+    /// How `name` was written, and its line; no line where the command line gave it.
+    pub fn written(&self, name: &str) -> Option<(&str, Option<usize>)> {
+        self.given
+            .get(name)
+            .map(|given| (given.written.as_str(), given.line))
     }
 
     /// The line at which `name` stands.
@@ -118,20 +133,38 @@ impl SettingsFile {
         line: usize,
     ) -> Result<(), String> {
         let setting = table::find(name).ok_or_else(|| unknown(name))?;
+        let written = written(value.get_ref());
         let value =
             read_value(setting, value.get_ref()).map_err(|error| format!("{name}: {error}"))?;
-        let value = match value {
-            Value::Path(path) => Value::Path(folder.join(path)),
-            other => other,
+        let value = if let Value::Path(path) = value {
+            Value::Path(folder.join(path))
+        } else {
+            value
         };
         self.given.insert(
             setting.name,
             Given {
                 value,
+                written,
                 line: Some(line),
             },
         );
         Ok(())
+    }
+}
+
+/// A value as a person would write it again.
+fn written(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => text.to_string(),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Array(parts) => {
+            let parts: Vec<_> = parts.iter().map(|part| written(part.get_ref())).collect();
+            parts.join(", ")
+        }
+        DeValue::Table(_) | DeValue::Datetime(_) => String::new(),
     }
 }
 
@@ -164,10 +197,13 @@ fn read_list<'a, 'i: 'a>(
     let mut hosts = vec![];
     let mut sockets = vec![];
     for part in parts {
-        match read_value(setting, part.get_ref())? {
-            Value::Hosts(more) => hosts.extend(more),
-            Value::Sockets(more) => sockets.extend(more),
-            other => return Err(format!("cannot hold {other:?}")),
+        let value = read_value(setting, part.get_ref())?;
+        if let Value::Hosts(more) = value {
+            hosts.extend(more);
+        } else if let Value::Sockets(more) = value {
+            sockets.extend(more);
+        } else {
+            unreachable!("only lists of hosts and sockets are lists");
         }
     }
     Ok(if sockets.is_empty() {

@@ -4,7 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName};
+use levee_control::{Parameters, Thresholds};
+use levee_vocab::{ByteRate, HostName, WebAddress};
 
 use super::read::{Complaint, SettingsFile};
 use super::table;
@@ -216,6 +217,41 @@ impl Settings {
         }
     }
 
+    /// The settings of rescue control, for a server whose visitors come to `port`, whose peers reach
+    /// it at `address`, and whose link carries `link`. Not yet checked.
+    pub fn parameters(&self, port: u16, address: IpAddr, link: ByteRate) -> Parameters {
+        let site = WebAddress {
+            host: self.site.name.clone(),
+            port,
+        };
+        let community = self.community.as_ref();
+        let alias_domain = community.map_or(&self.site.name, |community| &community.alias_domain);
+        let [low, alert, high, cutoff] = self.rescue.thresholds;
+        let mut parameters = Parameters::new(site, address, alias_domain.clone(), link);
+        if let Some(community) = community {
+            parameters.alias_host = community.alias_host.clone();
+            parameters.rescue_port = community.rescue_listen.port();
+        }
+        parameters.usable = self.link.usable;
+        parameters.connection_overhead = self.link.overhead;
+        parameters.thresholds = Thresholds {
+            low,
+            alert,
+            high,
+            cutoff,
+        };
+        parameters.interval = self.rescue.interval;
+        parameters.low_intervals = self.rescue.low_intervals;
+        parameters.idle_max = self.rescue.idle_max;
+        parameters.object_ttl = self.rescue.object_ttl;
+        parameters.alias_keep = self.rescue.alias_keep;
+        parameters.large_file = self.rescue.large_file;
+        parameters.rescue_servers_max = self.rescue.servers_max;
+        parameters.origins_max = self.rescue.origins_max;
+        parameters.registry_period = self.rescue.registry_period;
+        parameters
+    }
+
     fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
         let mut taken: Vec<(SocketAddr, &str)> = vec![];
         let rescue = self
@@ -246,11 +282,17 @@ impl Settings {
             }
             taken.push((socket, name));
         }
-        for name in super::SETTINGS
-            .iter()
-            .filter(|setting| !setting.range.is_empty())
-        {
-            complaints.extend(out_of_time_range(file, name));
+        // The ranges of rescue control stand in one place, with the decisions that rely on them.
+        let link = self.link.rate.unwrap_or(ByteRate::from_kilobytes(1000));
+        let checked = self
+            .parameters(self.site.port, IpAddr::from([192, 0, 2, 1]), link)
+            .check();
+        for error in checked.err().unwrap_or_default() {
+            let line = file.line(error.setting);
+            complaints.push(Complaint {
+                line,
+                text: error.to_string(),
+            });
         }
         if let Some(community) = &self.community {
             let own = self.site.name.domain();
@@ -268,27 +310,6 @@ impl Settings {
             }
         }
     }
-}
-
-/// Times have their ranges in the table, as text for people and here for the check.
-fn out_of_time_range(file: &SettingsFile, setting: &table::Setting) -> Option<Complaint> {
-    let Some(Value::Time(given)) = file.given(setting.name) else {
-        return None;
-    };
-    let bounds = setting.range.trim_matches(['[', ']']).split_once(", ")?;
-    let bound = |text: &str| match setting.kind.read(text) {
-        Ok(Value::Time(time)) => Some(time),
-        Ok(_) | Err(_) => None,
-    };
-    let (least, most) = (bound(bounds.0)?, bound(bounds.1)?);
-    if (least..=most).contains(given) {
-        return None;
-    }
-    let text = format!("{} must be in {}", setting.name, setting.range);
-    Some(Complaint {
-        line: file.line(setting.name),
-        text,
-    })
 }
 
 fn clashes(left: SocketAddr, right: SocketAddr) -> bool {
@@ -376,17 +397,6 @@ fn community(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Option<Com
     } else {
         given
     };
-    // An alias is `<host>-vh<n>`, one label of at most 63 characters.
-    if alias_host.len() > 40 || alias_host.contains('.') || alias_host.parse::<HostName>().is_err()
-    {
-        let text = format!(
-            "community.alias_host: `{alias_host}` is not one label of at most 40 characters"
-        );
-        complaints.push(Complaint {
-            line: values.file.line("community.alias_host"),
-            text,
-        });
-    }
     Some(CommunitySettings {
         registry,
         rescue_listen: values.socket("community.rescue_listen"),

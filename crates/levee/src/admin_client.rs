@@ -1,0 +1,81 @@
+//! Asks a running server's admin address for its figures: behind `levee status` and `levee top`.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use levee_observe::Status;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The admin address is local or near: who does not answer by then is not there.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// A status with every list full is some 100 kB.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The JSON text of `GET /status.json`.
+///
+/// # Errors
+/// A sentence that names the address and the way out.
+///
+/// Cancel safety: dropping it closes the connection, nothing else.
+pub async fn status_text(admin: SocketAddr) -> Result<String, String> {
+    match timeout(ANSWER_MAX, ask(admin)).await {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(error)) => Err(format!(
+            "no levee answers at {admin}: {error}; give its admin address with --admin or -c FILE"
+        )),
+        Err(_) => Err(format!(
+            "{admin} does not answer within {} s",
+            ANSWER_MAX.as_secs()
+        )),
+    }
+}
+
+/// The figures of a running server.
+///
+/// # Errors
+/// As [`status_text`], or when the answer is not ours.
+///
+/// Cancel safety: as [`status_text`].
+pub async fn status(admin: SocketAddr) -> Result<Status, String> {
+    let text = status_text(admin).await?;
+    serde_json::from_str(&text).map_err(|error| format!("{admin} is not a levee: {error}"))
+}
+
+async fn ask(admin: SocketAddr) -> Result<String, String> {
+    let told = |error: &dyn std::error::Error| error.to_string();
+    let stream = TcpStream::connect(admin)
+        .await
+        .map_err(|error| told(&error))?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| told(&error))?;
+    let request = http::Request::get("/status.json")
+        .header("host", admin.to_string())
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| told(&error))?;
+    let answer = async {
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|error| told(&error))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), BYTES_MAX)
+            .collect()
+            .await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        if !status.is_success() {
+            return Err(format!("it answers {status}"));
+        }
+        String::from_utf8(body.into()).map_err(|error| told(&error))
+    };
+    // The connection has to be driven while the answer is awaited; its own error shows in the answer.
+    tokio::select! {
+        answer = answer => answer,
+        _ = connection => Err("it closed the connection".to_owned()),
+    }
+}

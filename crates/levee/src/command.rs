@@ -1,0 +1,95 @@
+//! The command line as a value.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A web server whose neighbours carry its visitors when a crowd comes.
+#[derive(Debug, Parser)]
+#[command(name = "levee", version, about, disable_help_subcommand = true)]
+pub struct CommandLine {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve a site.
+    #[command(after_help = "levee serve ./public\nlevee serve -c levee.toml")]
+    Serve(Serve),
+    /// Run a registry, where the members of a community find each other.
+    Registry(Registry),
+    /// Check a settings file and tell every mistake in it.
+    Check {
+        /// The settings file.
+        file: PathBuf,
+    },
+    /// Print what every setting is in the end, and where it came from.
+    Explain {
+        /// The settings file.
+        file: Option<PathBuf>,
+        /// Print the reference page of all settings instead.
+        #[arg(long, conflicts_with = "file")]
+        reference: bool,
+    },
+    /// Print the state of a running server.
+    Status {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+        /// Print the JSON as it is.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Watch a running server.
+    Top {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+/// `levee serve`.
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Folder to serve; everything else has sane defaults.
+    #[arg(required_unless_present = "config")]
+    pub folder: Option<PathBuf>,
+    /// Settings file.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Address for visitors, over what the file says.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Name of the site, over what the file says.
+    #[arg(long, value_name = "HOST")]
+    pub name: Option<String>,
+    /// Address of the admin pages, over what the file says.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub admin: Option<SocketAddr>,
+}
+
+/// `levee registry`.
+#[derive(Debug, Args)]
+pub struct Registry {
+    /// Address for the members.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7070")]
+    pub listen: SocketAddr,
+    /// Believe members at private and loopback addresses.
+    #[arg(long)]
+    pub allow_private: bool,
+}
+
+/// Which running server is meant.
+#[derive(Debug, Args)]
+pub struct Server {
+    /// Its admin address.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9100")]
+    pub admin: SocketAddr,
+    /// Its settings file, from which the admin address is read.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "admin")]
+    pub config: Option<PathBuf>,
+}
