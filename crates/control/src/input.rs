@@ -3,6 +3,7 @@
 //! Inputs are in the past tense. A late, repeated or unknown one is legal and changes nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -166,5 +167,39 @@ impl LoadSample {
     pub fn bytes_out(&self) -> u64 {
         let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.bytes).sum::<u64>();
         self.own.bytes + sum(&self.rescue) + sum(&self.redirects)
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why())
+    }
+}
+
+impl Rejection {
+    /// The rejection in words.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::Refused => "it refused",
+            Self::Unreachable => "it cannot be reached or did not answer in time",
+            Self::Garbage => "it does not speak the rescue protocol",
+        }
+    }
+}
+
+impl fmt::Display for LinkLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why())
+    }
+}
+
+impl LinkLoss {
+    /// The loss in words.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::Closed => "the link was closed",
+            Self::Silent => "the other side fell silent",
+            Self::Garbage => "the other side broke the rescue protocol",
+        }
     }
 }

@@ -4,14 +4,33 @@
 //! ([`Output`]). The server runs one under the real clock, the lab runs hundreds under a virtual one.
 //! Requests never wait for it: each core reads an immutable [`RoutePlan`] through its own [`Gate`].
 
+//!
+//! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
+//! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
+//! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's.
+
+mod aliases;
+mod allocation;
+mod brain;
+mod desk;
+mod discovery;
+mod gate;
 mod input;
+mod journal;
+mod load;
 mod output;
 mod parameters;
 mod plan;
+mod redirect;
+mod rescue;
+mod slots;
+mod termination;
 mod view;
 
+pub use brain::Brain;
+pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
-pub use view::{AliasRecord, BrainView, Entry, RescueView};
+pub use view::{AliasRecord, BrainView, Entry, PhaseName, RescueView};

@@ -3,6 +3,7 @@
 //! Outputs are in the imperative. Each decision comes with its reason, which the status page, the
 //! dashboard and the log show as it is.
 
+use std::fmt;
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, WebAddress};
@@ -169,4 +170,75 @@ pub enum Reason {
         /// Over this time.
         elapsed: Duration,
     },
+}
+
+impl fmt::Display for ShutdownCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.why())
+    }
+}
+
+impl ShutdownCause {
+    /// The cause in words.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::PartialRelease => "less help is needed",
+            Self::CompleteRelease => "the crowd has left",
+            Self::Idle => "no visitors came for too long",
+            Self::Overload => "the rescue server is overloaded itself",
+            Self::Drain => "the operator stopped helping",
+        }
+    }
+}
+
+/// A plain sentence, as the status page and the log show it.
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StateChanged { from, to } => write!(f, "state changed from {from} to {to}"),
+            Self::LoadRose {
+                resource,
+                level,
+                threshold,
+            } => write!(
+                f,
+                "{resource} is at {} %, above {} %",
+                percent(*level),
+                percent(*threshold)
+            ),
+            Self::RedirectThreshold {
+                threshold,
+                redirects,
+            } => write!(
+                f,
+                "redirecting above {} % of the usable link, {redirects:.1} redirects a second",
+                percent(*threshold)
+            ),
+            Self::Asked { site, free } => {
+                write!(f, "asking {site} for help: it offers {free}")
+            }
+            Self::RescueBegan { peer, rate } => {
+                write!(f, "rescue with {peer} began: redirects up to {rate}")
+            }
+            Self::RescueEnded { peer, why } => write!(f, "rescue with {peer} ended: {why}"),
+            Self::RateChanged { peer, from, to } => {
+                write!(f, "redirect rate with {peer} changed from {from} to {to}")
+            }
+            Self::NotHelped { site, why } => write!(f, "{site} does not help: {why}"),
+            Self::SosRejected { origin, why } => {
+                write!(f, "rejected the call of {origin}: {why}")
+            }
+            Self::NoCandidate => f.write_str("nobody is left to ask for help"),
+            Self::Refusing { requests, elapsed } => write!(
+                f,
+                "refused {requests} requests in {:.1} s for lack of capacity",
+                elapsed.as_secs_f64()
+            ),
+        }
+    }
+}
+
+/// A share as a whole number of percent.
+fn percent(share: f64) -> i64 {
+    (share * 100.0).round() as i64
 }

@@ -3,6 +3,7 @@
 //! Table 1 of the dotslash paper. A value outside its range is refused with the range named.
 
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, WebAddress};
@@ -74,4 +75,269 @@ pub struct ParameterError {
     pub value: String,
     /// The range, as the paper writes it: `[60 %, 80 %]`.
     pub range: &'static str,
+}
+
+/// Most characters of `alias_host`: the label still has room for `-vh` and twenty digits.
+const ALIAS_HOST_MAX: usize = 40;
+
+impl Parameters {
+    /// The paper's defaults (Table 1) for a site that takes no part in a community yet: set
+    /// `rescue_port` to join one.
+    pub fn new(site: WebAddress, address: IpAddr, alias_domain: HostName, link: ByteRate) -> Self {
+        let alias_host = site.host.first_label().to_owned();
+        let (interval, low_intervals) = (Duration::from_secs(1), 30);
+        Self {
+            site,
+            address,
+            rescue_port: 0,
+            alias_domain,
+            alias_host,
+            link,
+            usable: 0.8,
+            thresholds: Thresholds::default(),
+            interval,
+            low_intervals,
+            connection_overhead: 358,
+            idle_max: Self::idle_max_of(interval, low_intervals),
+            object_ttl: Duration::from_secs(60),
+            alias_keep: Duration::from_hours(48),
+            large_file: 100_000,
+            rescue_servers_max: 16,
+            origins_max: 16,
+            candidates_max: 16,
+            registry_period: Duration::from_secs(10),
+        }
+    }
+
+    /// The default of `idle_max`: 10 * N_low * I_ctrl (dotslash 4.4.5).
+    pub fn idle_max_of(interval: Duration, low_intervals: u32) -> Duration {
+        interval.saturating_mul(low_intervals).saturating_mul(10)
+    }
+
+    /// These settings, if all of them are in range; else every complaint at once.
+    pub fn check(self) -> Result<Self, Vec<ParameterError>> {
+        let mut complaints = Vec::new();
+        self.check_loads(&mut complaints);
+        self.check_times(&mut complaints);
+        self.check_counts(&mut complaints);
+        if complaints.is_empty() {
+            Ok(self)
+        } else {
+            Err(complaints)
+        }
+    }
+
+    /// D_out = B * U: what may go out in accounted bytes.
+    pub fn usable_rate(&self) -> ByteRate {
+        self.link.times(self.usable)
+    }
+
+    /// D_resc = D_out * (1 - T_alert): what may be spent on rescuing others.
+    pub fn rescue_rate(&self) -> ByteRate {
+        self.usable_rate().times(1.0 - self.thresholds.alert)
+    }
+
+    /// A_redi = (n + overhead) * U: what a redirect of `redirect_bytes` counts (dotslash 4.3).
+    pub fn redirect_cost(&self, redirect_bytes: u64) -> f64 {
+        (redirect_bytes + self.connection_overhead) as f64 * self.usable
+    }
+
+    /// Whether this site may ask for help and be asked.
+    pub fn takes_part(&self) -> bool {
+        self.rescue_port != 0
+    }
+
+    /// The time of `count` control intervals.
+    pub fn intervals(&self, count: f64) -> Duration {
+        self.interval.mul_f64(count)
+    }
+
+    fn check_loads(&self, complaints: &mut Vec<ParameterError>) {
+        let Thresholds {
+            low,
+            alert,
+            high,
+            cutoff,
+        } = self.thresholds;
+        let mut check = |setting, share: f64, fits: bool, range| {
+            if !fits {
+                let value = format!("{} %", share * 100.0);
+                complaints.push(ParameterError {
+                    setting,
+                    value,
+                    range,
+                });
+            }
+        };
+        let fits = low > 0.0 && low <= 0.2;
+        check("rescue.threshold_low", low, fits, "(0 %, 20 %]");
+        let fits = (0.4..=0.6).contains(&alert);
+        check("rescue.threshold_alert", alert, fits, "[40 %, 60 %]");
+        let fits = (0.6..=0.8).contains(&high);
+        check("rescue.threshold_high", high, fits, "[60 %, 80 %]");
+        let fits = (0.8..1.0).contains(&cutoff);
+        check("rescue.threshold_cutoff", cutoff, fits, "[80 %, 100 %)");
+        let fits = self.usable > 0.0 && self.usable <= 1.0;
+        check("link.usable", self.usable, fits, "(0 %, 100 %]");
+    }
+
+    fn check_times(&self, complaints: &mut Vec<ParameterError>) {
+        let second = Duration::from_secs(1);
+        let day = Duration::from_hours(24);
+        let mut check = |setting, time: Duration, limits: RangeInclusive<Duration>, range| {
+            if !limits.contains(&time) {
+                let value = format!("{time:?}");
+                complaints.push(ParameterError {
+                    setting,
+                    value,
+                    range,
+                });
+            }
+        };
+        let limits = Duration::from_millis(100)..=60 * second;
+        check("rescue.interval", self.interval, limits, "[100 ms, 60 s]");
+        check("rescue.idle_max", self.idle_max, second..=day, "[1 s, 1 d]");
+        let limits = second..=day;
+        check("rescue.object_ttl", self.object_ttl, limits, "[1 s, 1 d]");
+        let limits = 60 * second..=30 * day;
+        check(
+            "rescue.alias_keep",
+            self.alias_keep,
+            limits,
+            "[1 min, 30 d]",
+        );
+        let limits = second..=3600 * second;
+        let setting = "community.registry_period";
+        check(setting, self.registry_period, limits, "[1 s, 1 h]");
+    }
+
+    fn check_counts(&self, complaints: &mut Vec<ParameterError>) {
+        let mut check = |setting, value: String, fits: bool, range| {
+            if !fits {
+                complaints.push(ParameterError {
+                    setting,
+                    value,
+                    range,
+                });
+            }
+        };
+        let fits = self.link >= ByteRate::from_kilobytes(1);
+        check("link.rate", self.link.to_string(), fits, "[1 kB/s, any)");
+        let value = self.connection_overhead;
+        check(
+            "link.overhead",
+            value.to_string(),
+            value <= 2000,
+            "[0, 2000]",
+        );
+        let value = self.low_intervals;
+        let fits = (1..=3600).contains(&value);
+        check("rescue.low_intervals", value.to_string(), fits, "[1, 3600]");
+        let value = self.large_file;
+        check(
+            "rescue.large_file",
+            value.to_string(),
+            value >= 1,
+            "[1, any)",
+        );
+        let value = self.rescue_servers_max;
+        let fits = (1..=64).contains(&value);
+        check(
+            "rescue.rescue_servers_max",
+            value.to_string(),
+            fits,
+            "[1, 64]",
+        );
+        let value = self.origins_max;
+        check(
+            "rescue.origins_max",
+            value.to_string(),
+            value <= 64,
+            "[0, 64]",
+        );
+        let value = self.candidates_max;
+        let fits = (1..=64).contains(&value);
+        check("rescue.candidates_max", value.to_string(), fits, "[1, 64]");
+        let fits = self.alias_host.len() <= ALIAS_HOST_MAX
+            && !self.alias_host.contains('.')
+            && self.alias_host.parse::<HostName>().is_ok();
+        let range = "one host name label of at most 40 characters";
+        check("community.alias_host", self.alias_host.clone(), fits, range);
+        let fits = self.alias_domain.as_str().len() <= 253 - ALIAS_HOST_MAX - 24;
+        let value = self.alias_domain.to_string();
+        let range = "host names of at most 189 characters";
+        check("community.alias_domain", value, fits, range);
+    }
+}
+
+/// The defaults of Table 1.
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            low: 0.1,
+            alert: 0.5,
+            high: 0.75,
+            cutoff: 0.9,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults() -> Parameters {
+        let site = WebAddress {
+            host: "www.example.org".parse().unwrap(),
+            port: 80,
+        };
+        let address = "192.0.2.1".parse().unwrap();
+        let domain = "aliases.example.net".parse().unwrap();
+        Parameters::new(site, address, domain, ByteRate::from_kilobytes(1250))
+    }
+
+    #[test]
+    fn the_defaults_are_in_range_and_give_the_figures_of_the_paper() {
+        let parameters = defaults().check().unwrap();
+        assert_eq!(parameters.usable_rate(), ByteRate::from_kilobytes(1000));
+        assert_eq!(parameters.rescue_rate(), ByteRate::from_kilobytes(500));
+        assert_eq!(parameters.redirect_cost(227), 468.0);
+        assert_eq!(parameters.idle_max, Duration::from_secs(300));
+    }
+
+    #[test]
+    fn every_value_out_of_range_is_named_at_once() {
+        let mut parameters = defaults();
+        parameters.thresholds = Thresholds {
+            low: 0.0,
+            alert: 0.39,
+            high: f64::NAN,
+            cutoff: 1.0,
+        };
+        parameters.interval = Duration::from_millis(99);
+        parameters.low_intervals = 0;
+        parameters.usable = 1.01;
+        parameters.origins_max = 65;
+        parameters.alias_host = "a.b".to_owned();
+        let complaints = parameters.check().unwrap_err();
+        let names: Vec<_> = complaints.iter().map(|c| c.setting).collect();
+        assert_eq!(
+            names,
+            [
+                "rescue.threshold_low",
+                "rescue.threshold_alert",
+                "rescue.threshold_high",
+                "rescue.threshold_cutoff",
+                "link.usable",
+                "rescue.interval",
+                "rescue.low_intervals",
+                "rescue.origins_max",
+                "community.alias_host",
+            ]
+        );
+        assert_eq!(
+            complaints[1].to_string(),
+            "rescue.threshold_alert is 39 %, but must be in [40 %, 60 %]"
+        );
+    }
 }

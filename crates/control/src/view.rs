@@ -10,6 +10,8 @@ use crate::output::Reason;
 pub struct BrainView {
     /// State of the server.
     pub state: ServerState,
+    /// Where exactly it stands.
+    pub phase: PhaseName,
     /// D_out.
     pub usable: ByteRate,
     /// D_resc less what is allotted: d_free.
@@ -28,6 +30,23 @@ pub struct BrainView {
     pub candidates: Vec<Candidate>,
     /// The last decisions, oldest first.
     pub decisions: Vec<Entry>,
+}
+
+/// The phases of a Brain: the three states of the paper, and the steps between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PhaseName {
+    /// Neither helps nor is helped.
+    Normal,
+    /// Normal, but asks for help.
+    Calling,
+    /// Is being rescued.
+    Sos,
+    /// Rescues others.
+    Rescue,
+    /// Rescue, but has told its origins to go and waits for their answers.
+    Closing,
+    /// Normal for good: the operator stops this server.
+    Drained,
 }
 
 /// One rescue, from either side.

@@ -1,0 +1,386 @@
+//! The virtual host names that this server gives out (R8; dotslash 4.1).
+//!
+//! ```text
+//!   Live ── rescue ends ──▶ Ending ── origin has stopped ──▶ Expired ── alias_keep ──▶ forgotten
+//!   serves                  still serves                      redirects back
+//! ```
+//!
+//! `Ending` is what makes a redirect loop impossible: while the origin may still send visitors here,
+//! the alias serves them. It redirects back only one interval after the origin has confirmed that it
+//! stopped, or after [`GRACE`] when it can no longer be asked.
+//!
+//! A number is never given twice, not even after a restart: the alias of one origin must never lead
+//! to another. The records of [`Aliases::records`] carry this over a restart.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_vocab::{HostName, LinkId, Timestamp};
+
+use crate::input::RescueCall;
+use crate::parameters::Parameters;
+use crate::plan::{HostTable, OriginPhase, OriginRoute};
+use crate::view::AliasRecord;
+
+/// Control intervals for which an alias serves on after its origin was lost. An origin notices a
+/// lost rescue server after three at most; the rest is for visitors on slow networks.
+pub(crate) const GRACE: f64 = 10.0;
+
+/// Most aliases remembered. Origins that come and go by the thousand push out the oldest expired.
+const ALIASES_MAX: usize = 4096;
+
+/// All aliases that are known, by number.
+#[derive(Clone, Debug)]
+pub(crate) struct Aliases {
+    by_number: BTreeMap<u64, Alias>,
+    /// The one with the highest number ever: recorded even when it is forgotten, or a restart would
+    /// give its number again.
+    last: Option<AliasRecord>,
+    started: Started,
+}
+
+/// Whether the clock is known: restored aliases are kept from the first input on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Started {
+    No,
+    Yes,
+}
+
+#[derive(Clone, Debug)]
+enum Alias {
+    /// Given out by this process.
+    Given(Arc<OriginRoute>),
+    /// Restored from the state folder: only good for the way back.
+    Restored {
+        record: AliasRecord,
+        until: Timestamp,
+    },
+}
+
+impl Aliases {
+    /// The table as it was before the restart: everything in it leads back.
+    pub(crate) fn restore(records: Vec<AliasRecord>) -> Self {
+        let last = records.iter().max_by_key(|record| record.number).cloned();
+        let until = Timestamp::ZERO;
+        let by_number = records
+            .into_iter()
+            .map(|record| (record.number, Alias::Restored { record, until }))
+            .collect();
+        Self {
+            by_number,
+            last,
+            started: Started::No,
+        }
+    }
+
+    /// Gives a new alias to the origin of `call`; none when no valid name can be made.
+    pub(crate) fn give(
+        &mut self,
+        parameters: &Parameters,
+        call: &RescueCall,
+        link: LinkId,
+        slot: u8,
+    ) -> Option<HostName> {
+        let number = match &self.last {
+            Some(record) => record.number.checked_add(1)?,
+            None => 1,
+        };
+        let name = format!(
+            "{}-vh{number}.{}",
+            parameters.alias_host, parameters.alias_domain
+        );
+        let alias: HostName = name.parse().ok()?;
+        self.last = Some(AliasRecord {
+            number,
+            alias: alias.clone(),
+            origin: call.origin.clone(),
+        });
+        let route = OriginRoute {
+            slot,
+            link,
+            origin: call.origin.clone(),
+            address: SocketAddr::new(call.address, call.origin.port),
+            alias: alias.clone(),
+            key: call.key,
+            ttl: call.ttl.unwrap_or(parameters.object_ttl),
+            phase: OriginPhase::Live,
+        };
+        self.by_number.insert(number, Alias::Given(route.into()));
+        self.push_out_the_oldest();
+        Some(alias)
+    }
+
+    /// The rescue on `link` is over: its alias serves until `until`, then leads back.
+    pub(crate) fn end(&mut self, link: LinkId, until: Timestamp) {
+        self.change(link, |phase| match phase {
+            OriginPhase::Live => Some(OriginPhase::Ending { until }),
+            OriginPhase::Ending { .. } | OriginPhase::Expired { .. } => None,
+        });
+    }
+
+    /// The origin on `link` has confirmed that it no longer redirects here: the alias may lead back
+    /// from `until` on, if the rescue is over.
+    pub(crate) fn acknowledge(&mut self, link: LinkId, until: Timestamp) {
+        self.change(link, |phase| match phase {
+            OriginPhase::Ending { until: before } if until < before => {
+                Some(OriginPhase::Ending { until })
+            }
+            OriginPhase::Live | OriginPhase::Ending { .. } | OriginPhase::Expired { .. } => None,
+        });
+    }
+
+    /// Moves every alias whose time has come to its next phase.
+    pub(crate) fn expire(&mut self, now: Timestamp, keep: Duration) {
+        if self.started == Started::No {
+            self.started = Started::Yes;
+            self.keep_restored(now + keep);
+        }
+        for alias in self.by_number.values_mut() {
+            if let Alias::Given(route) = alias
+                && let OriginPhase::Ending { until } = route.phase
+                && now >= until
+            {
+                let until = now + keep;
+                Arc::make_mut(route).phase = OriginPhase::Expired { until };
+            }
+        }
+        self.by_number
+            .retain(|_, alias| alias.forgotten_at().is_none_or(|until| now < until));
+    }
+
+    /// When [`Aliases::expire`] has something to do next.
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.by_number
+            .values()
+            .filter_map(|alias| alias.ends_at().or(alias.forgotten_at()))
+            .min()
+    }
+
+    /// Whether `slot` counts for an alias that still serves.
+    pub(crate) fn uses_slot(&self, slot: u8) -> bool {
+        self.serving().any(|route| route.slot == slot)
+    }
+
+    /// Whether `host` is one of our aliases, of whatever age.
+    pub(crate) fn contains(&self, host: &HostName) -> bool {
+        self.by_number.values().any(|alias| alias.name() == host)
+    }
+
+    /// What to write to the state folder.
+    pub(crate) fn records(&self) -> Vec<AliasRecord> {
+        let mut records: BTreeMap<u64, AliasRecord> = self
+            .by_number
+            .iter()
+            .map(|(&number, alias)| (number, alias.record(number)))
+            .collect();
+        if let Some(last) = &self.last {
+            records.insert(last.number, last.clone());
+        }
+        records.into_values().collect()
+    }
+
+    /// Where the names lead. An origin's own name leads to it only while it is served: sending a
+    /// visitor of that name back to that name would be a loop.
+    pub(crate) fn table(&self) -> HostTable {
+        let mut table = HostTable::default();
+        for alias in self.by_number.values() {
+            let index = table.origins.len();
+            let route = alias.route();
+            table.names.insert(route.alias.clone(), index);
+            match route.phase {
+                OriginPhase::Live | OriginPhase::Ending { .. } => {
+                    // Numbers ascend: of two rescues of one origin the newer wins.
+                    table.names.insert(route.origin.host.clone(), index);
+                }
+                OriginPhase::Expired { .. } => {}
+            }
+            table.origins.push(route);
+        }
+        table
+    }
+
+    fn serving(&self) -> impl Iterator<Item = &OriginRoute> {
+        self.by_number.values().filter_map(|alias| match alias {
+            Alias::Given(route) => match route.phase {
+                OriginPhase::Live | OriginPhase::Ending { .. } => Some(&**route),
+                OriginPhase::Expired { .. } => None,
+            },
+            Alias::Restored { .. } => None,
+        })
+    }
+
+    fn change(&mut self, link: LinkId, next: impl Fn(OriginPhase) -> Option<OriginPhase>) {
+        for alias in self.by_number.values_mut() {
+            if let Alias::Given(route) = alias
+                && route.link == link
+                && let Some(phase) = next(route.phase)
+            {
+                Arc::make_mut(route).phase = phase;
+            }
+        }
+    }
+
+    fn keep_restored(&mut self, kept_until: Timestamp) {
+        for alias in self.by_number.values_mut() {
+            match alias {
+                Alias::Restored { until, .. } => *until = kept_until,
+                Alias::Given(_) => {}
+            }
+        }
+    }
+
+    fn push_out_the_oldest(&mut self) {
+        if self.by_number.len() <= ALIASES_MAX {
+            return;
+        }
+        let oldest = self
+            .by_number
+            .iter()
+            .find_map(|(&number, alias)| alias.forgotten_at().map(|_| number));
+        if let Some(number) = oldest {
+            self.by_number.remove(&number);
+        }
+    }
+}
+
+impl Alias {
+    fn name(&self) -> &HostName {
+        match self {
+            Self::Given(route) => &route.alias,
+            Self::Restored { record, .. } => &record.alias,
+        }
+    }
+
+    fn record(&self, number: u64) -> AliasRecord {
+        match self {
+            Self::Given(route) => AliasRecord {
+                number,
+                alias: route.alias.clone(),
+                origin: route.origin.clone(),
+            },
+            Self::Restored { record, .. } => record.clone(),
+        }
+    }
+
+    fn ends_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Given(route) => match route.phase {
+                OriginPhase::Ending { until } => Some(until),
+                OriginPhase::Live | OriginPhase::Expired { .. } => None,
+            },
+            Self::Restored { .. } => None,
+        }
+    }
+
+    fn forgotten_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Given(route) => match route.phase {
+                OriginPhase::Expired { until } => Some(until),
+                OriginPhase::Live | OriginPhase::Ending { .. } => None,
+            },
+            Self::Restored { until, .. } => Some(*until),
+        }
+    }
+
+    fn route(&self) -> Arc<OriginRoute> {
+        match self {
+            Self::Given(route) => route.clone(),
+            // Never fetched from: only the way back is known.
+            Self::Restored { record, until } => Arc::new(OriginRoute {
+                slot: 0,
+                link: LinkId::Inbound(0),
+                origin: record.origin.clone(),
+                address: SocketAddr::from(([0, 0, 0, 0], 0)),
+                alias: record.alias.clone(),
+                key: None,
+                ttl: Duration::ZERO,
+                phase: OriginPhase::Expired { until: *until },
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use levee_vocab::{ByteRate, WebAddress};
+
+    use super::*;
+
+    fn address(host: &str) -> WebAddress {
+        WebAddress {
+            host: host.parse().unwrap(),
+            port: 80,
+        }
+    }
+
+    fn parameters() -> Parameters {
+        Parameters::new(
+            address("www.example.org"),
+            "192.0.2.1".parse().unwrap(),
+            "aliases.example.net".parse().unwrap(),
+            ByteRate::from_kilobytes(1000),
+        )
+    }
+
+    fn give(aliases: &mut Aliases, link: u64) -> HostName {
+        let call = RescueCall {
+            origin: address(&format!("origin{link}.example.com")),
+            address: "192.0.2.9".parse().unwrap(),
+            idle_max: Duration::from_secs(300),
+            key: None,
+            ttl: None,
+            beats: false,
+        };
+        aliases
+            .give(&parameters(), &call, LinkId::Inbound(link), 3)
+            .unwrap()
+    }
+
+    #[test]
+    fn an_alias_serves_until_its_origin_has_stopped_and_then_leads_back() {
+        let keep = Duration::from_secs(100);
+        let mut aliases = Aliases::restore(Vec::new());
+        let alias = give(&mut aliases, 1);
+        assert_eq!(alias.as_str(), "www-vh1.aliases.example.net");
+        aliases.end(LinkId::Inbound(1), Timestamp::from_seconds(10));
+        aliases.acknowledge(LinkId::Inbound(1), Timestamp::from_seconds(2));
+        aliases.acknowledge(LinkId::Inbound(1), Timestamp::from_seconds(8));
+        let leads = |aliases: &Aliases, host: &str| {
+            let table = aliases.table();
+            match table.destination(host) {
+                crate::plan::Destination::NotOurs => "nowhere",
+                crate::plan::Destination::Rescued(_) => "rescued",
+                crate::plan::Destination::Expired(_) => "back",
+            }
+        };
+        aliases.expire(Timestamp::from_seconds(1), keep);
+        assert_eq!(leads(&aliases, alias.as_str()), "rescued");
+        assert_eq!(leads(&aliases, "origin1.example.com"), "rescued");
+        aliases.expire(Timestamp::from_seconds(2), keep);
+        assert_eq!(leads(&aliases, alias.as_str()), "back");
+        assert_eq!(leads(&aliases, "origin1.example.com"), "nowhere");
+        aliases.expire(Timestamp::from_seconds(102), keep);
+        assert_eq!(leads(&aliases, alias.as_str()), "nowhere");
+        assert_eq!(aliases.next_deadline(), None);
+    }
+
+    #[test]
+    fn numbers_are_never_given_twice_even_after_a_restart() {
+        let mut aliases = Aliases::restore(Vec::new());
+        give(&mut aliases, 1);
+        give(&mut aliases, 2);
+        for link in [1, 2] {
+            aliases.end(LinkId::Inbound(link), Timestamp::ZERO);
+        }
+        aliases.expire(Timestamp::from_seconds(1), Duration::ZERO);
+        aliases.expire(Timestamp::from_seconds(2), Duration::ZERO);
+        assert!(aliases.table().names.is_empty());
+        let mut restored = Aliases::restore(aliases.records());
+        let alias = give(&mut restored, 3);
+        assert_eq!(alias.as_str(), "www-vh3.aliases.example.net");
+        restored.expire(Timestamp::from_seconds(7), Duration::from_secs(9));
+        assert_eq!(restored.next_deadline(), Some(Timestamp::from_seconds(16)));
+    }
+}

@@ -1,0 +1,308 @@
+//! Whom to ask for help, and when (R4; dotslash 4.4.3 and 4.5).
+//!
+//! *Initial* allocation: the load rose above T_alert, before redirects are needed. *Additional*
+//! allocation: the redirect level of every rescue server has reached T_coff. One round of asking an
+//! interval: one candidate is asked; if it says no, the next one is asked at once, so that the first
+//! seconds of a crowd are not lost to candidates that are gone. One that does not answer does not
+//! hold up the round of the next interval.
+//!
+//! Order of candidates: those that offer at least the origin's own capacity first; then those of an
+//! administrative domain that is not in use yet, so that not all fail together; then the largest,
+//! because few large rescue servers miss their caches less than many small ones. Equal ones are
+//! drawn by lot, or every site of a community would ask the same neighbour.
+//!
+//! A candidate that failed is left alone for a while, twice as long each time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, HostName, LinkId, Random, Timestamp, WebAddress};
+
+use crate::input::{Candidate, Rejection};
+use crate::parameters::Parameters;
+
+/// The candidates, what is known about them, and the need for them.
+#[derive(Clone, Debug)]
+pub(crate) struct Allocation {
+    candidates: Vec<Candidate>,
+    failures: BTreeMap<HostName, Failure>,
+    last_link: u64,
+    last_round: Option<u64>,
+    need: Need,
+    nobody: Nobody,
+    random: Random,
+}
+
+/// Whether help is needed, by the last interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// No.
+    None,
+    /// One more rescue server is needed.
+    OneMore,
+}
+
+/// How a candidate failed.
+#[derive(Clone, Copy, Debug)]
+struct Failure {
+    count: u32,
+    until: Timestamp,
+}
+
+/// Most doublings of the time for which a failed candidate is left alone.
+const DOUBLINGS_MAX: u32 = 4;
+
+/// Failures that are remembered at most; the oldest to end goes first.
+const FAILURES_MAX: usize = 256;
+
+impl Allocation {
+    /// No candidates yet; lots are drawn from `random`.
+    pub(crate) fn new(random: Random) -> Self {
+        Self {
+            candidates: Vec::new(),
+            failures: BTreeMap::new(),
+            last_link: 0,
+            last_round: None,
+            need: Need::None,
+            nobody: Nobody::New,
+            random,
+        }
+    }
+
+    /// What the registry found, best first.
+    pub(crate) fn renew(&mut self, mut found: Vec<Candidate>, parameters: &Parameters) {
+        found.retain(|candidate| candidate.site.host != parameters.site.host);
+        found.truncate(parameters.candidates_max);
+        self.candidates = found;
+    }
+
+    /// The candidates, best first.
+    pub(crate) fn candidates(&self) -> &[Candidate] {
+        &self.candidates
+    }
+
+    /// Whether one more rescue server is needed.
+    pub(crate) fn need(&self) -> Need {
+        self.need
+    }
+
+    /// Says so.
+    pub(crate) fn set_need(&mut self, need: Need) {
+        self.need = need;
+    }
+
+    /// Begins this interval's round, unless it was held already.
+    pub(crate) fn begin_round(&mut self, interval: u64) -> Round {
+        if self.last_round == Some(interval) {
+            return Round::Held;
+        }
+        self.last_round = Some(interval);
+        Round::Begun
+    }
+
+    /// Nobody is left to ask. Answers whether that is news.
+    pub(crate) fn note_nobody_left(&mut self) -> Nobody {
+        std::mem::replace(&mut self.nobody, Nobody::Known)
+    }
+
+    /// Number for the link to a candidate that is asked.
+    pub(crate) fn next_link(&mut self) -> LinkId {
+        self.nobody = Nobody::New;
+        self.last_link += 1;
+        LinkId::Outbound(self.last_link)
+    }
+
+    /// The best candidate that is neither among `taken` nor left alone.
+    pub(crate) fn choose(
+        &mut self,
+        now: Timestamp,
+        parameters: &Parameters,
+        taken: &[HostName],
+    ) -> Option<Candidate> {
+        let own_rate = parameters.usable_rate();
+        let own_site = &parameters.site;
+        let fits: Vec<&Candidate> = self
+            .candidates
+            .iter()
+            .filter(|candidate| self.may_be_asked(now, candidate, own_site, taken))
+            .collect();
+        let rank = |candidate: &Candidate| {
+            let domain = candidate.site.host.domain();
+            let in_use = own_site.host.domain() == domain
+                || taken.iter().any(|host| host.domain() == domain);
+            (candidate.free >= own_rate, !in_use, candidate.free)
+        };
+        let best = fits.iter().map(|candidate| rank(candidate)).max()?;
+        let equals: Vec<&Candidate> = fits
+            .into_iter()
+            .filter(|candidate| rank(candidate) == best)
+            .collect();
+        let lot = self.random.within(0..equals.len() as u64);
+        equals.get(lot as usize).map(|&candidate| candidate.clone())
+    }
+
+    /// `host` did not help, or stopped helping: leave it alone for a while.
+    pub(crate) fn note_failure(&mut self, now: Timestamp, host: &HostName, rest: Duration) {
+        let count = match self.failures.get(host) {
+            Some(failure) => (failure.count + 1).min(DOUBLINGS_MAX),
+            None => 0,
+        };
+        // Between half and one and a half of the time, so that origins do not come back together.
+        let jitter = 0.5 + self.random.fraction();
+        let until = now + rest.mul_f64(f64::from(1_u32 << count) * jitter);
+        self.failures.insert(host.clone(), Failure { count, until });
+        if self.failures.len() > FAILURES_MAX {
+            let first = self.failures.iter().min_by_key(|(_, f)| f.until);
+            if let Some(host) = first.map(|(host, _)| host.clone()) {
+                self.failures.remove(&host);
+            }
+        }
+    }
+
+    /// `host` helps: its failures are forgotten.
+    pub(crate) fn note_success(&mut self, host: &HostName) {
+        self.failures.remove(host);
+    }
+
+    fn may_be_asked(
+        &self,
+        now: Timestamp,
+        candidate: &Candidate,
+        own_site: &WebAddress,
+        taken: &[HostName],
+    ) -> bool {
+        let host = &candidate.site.host;
+        candidate.free > ByteRate::ZERO
+            && *host != own_site.host
+            && !taken.contains(host)
+            && self
+                .failures
+                .get(host)
+                .is_none_or(|failure| now >= failure.until)
+    }
+}
+
+/// Whether it is news that nobody is left to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nobody {
+    /// Somebody was asked since.
+    New,
+    /// It was told already.
+    Known,
+}
+
+/// Whether a round may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// It begins now.
+    Begun,
+    /// It was held in this interval already.
+    Held,
+}
+
+/// Control intervals for which a candidate is left alone after its first failure.
+pub(crate) const fn rest_after(rejection: Rejection) -> f64 {
+    match rejection {
+        // It may have room again soon: its load changes by the second.
+        Rejection::Refused => 5.0,
+        Rejection::Unreachable => 10.0,
+        // A foreign server does not learn the protocol within seconds.
+        Rejection::Garbage => 60.0,
+    }
+}
+
+/// The same after a rescue that the rescue server ended, or that was lost.
+pub(crate) const REST_AFTER_LOSS: f64 = 10.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site(host: &str) -> WebAddress {
+        WebAddress {
+            host: host.parse().unwrap(),
+            port: 80,
+        }
+    }
+
+    fn candidate(host: &str, kilobytes: u64) -> Candidate {
+        Candidate {
+            site: site(host),
+            rescue: "192.0.2.7:7401".parse().unwrap(),
+            free: ByteRate::from_kilobytes(kilobytes),
+        }
+    }
+
+    fn parameters() -> Parameters {
+        let domain = "aliases.example.net".parse().unwrap();
+        let address = "192.0.2.1".parse().unwrap();
+        let link = ByteRate::from_kilobytes(1250);
+        Parameters::new(site("www.own.example"), address, domain, link)
+    }
+
+    /// The order in which candidates are asked when each accepts.
+    fn order(candidates: &[(&str, u64)]) -> Vec<String> {
+        let parameters = parameters();
+        let mut allocation = Allocation::new(Random::from_seed(1));
+        let found = candidates.iter().map(|(host, rate)| candidate(host, *rate));
+        allocation.renew(found.collect(), &parameters);
+        let mut taken = Vec::new();
+        while let Some(next) = allocation.choose(Timestamp::ZERO, &parameters, &taken) {
+            taken.push(next.site.host);
+        }
+        taken.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn the_largest_is_asked_first_and_never_oneself_or_one_without_room() {
+        let asked = order(&[
+            ("a.one.example", 1000),
+            ("www.own.example", 9000),
+            ("b.two.example", 5000),
+            ("c.three.example", 0),
+        ]);
+        assert_eq!(asked, ["b.two.example", "a.one.example"]);
+    }
+
+    #[test]
+    fn own_capacity_comes_before_diversity_and_diversity_before_size() {
+        let asked = order(&[
+            ("big.one.example", 5000),
+            ("next.one.example", 4000),
+            ("other.two.example", 1000),
+            ("small.three.example", 999),
+        ]);
+        assert_eq!(
+            asked,
+            [
+                "big.one.example",
+                "other.two.example",
+                "next.one.example",
+                "small.three.example"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_failed_candidate_rests_twice_as_long_each_time() {
+        let parameters = parameters();
+        let mut allocation = Allocation::new(Random::from_seed(1));
+        allocation.renew(vec![candidate("a.one.example", 1000)], &parameters);
+        let host: HostName = "a.one.example".parse().unwrap();
+        let rest = Duration::from_secs(10);
+        let rests_until = |allocation: &mut Allocation, seconds| {
+            allocation
+                .choose(Timestamp::from_seconds(seconds), &parameters, &[])
+                .is_none()
+        };
+        assert!(!rests_until(&mut allocation, 0));
+        allocation.note_failure(Timestamp::ZERO, &host, rest);
+        assert!(rests_until(&mut allocation, 4));
+        assert!(!rests_until(&mut allocation, 15));
+        allocation.note_failure(Timestamp::ZERO, &host, rest);
+        assert!(rests_until(&mut allocation, 9));
+        assert!(!rests_until(&mut allocation, 30));
+        allocation.note_success(&host);
+        assert!(!rests_until(&mut allocation, 0));
+    }
+}

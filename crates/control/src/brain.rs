@@ -1,0 +1,235 @@
+//! All decisions of rescue control behind one door.
+//!
+//! [`Brain::handle`] is told what happened and says what must be done. It owns the phase of the
+//! site (`rescue`) and the desk at which every phase works; around the transition it keeps house:
+//! timers, aliases, the registry, the plan that the cores read, the journal. It reads no clock,
+//! opens no socket and draws no randomness but from its seed, so the same inputs give the same
+//! outputs.
+
+use std::sync::Arc;
+
+use levee_vocab::{ByteRate, Random, ServerState, Timestamp};
+
+use crate::desk::Desk;
+use crate::discovery::Due;
+use crate::input::Input;
+use crate::output::{Output, Reason};
+use crate::parameters::Parameters;
+use crate::plan::RoutePlan;
+use crate::rescue::{Phase, transition};
+use crate::view::{AliasRecord, BrainView};
+
+/// The mind of one site. See the file header.
+#[derive(Clone, Debug)]
+pub struct Brain {
+    desk: Desk,
+    phase: Phase,
+    plan: Arc<RoutePlan>,
+}
+
+impl Brain {
+    /// A site in the normal state, with the aliases that it gave out before it was restarted.
+    /// `parameters` went through [`Parameters::check`].
+    pub fn new(parameters: Parameters, seed: u64, aliases: Vec<AliasRecord>) -> Self {
+        let desk = Desk::new(parameters, Random::from_seed(seed), aliases);
+        let mut brain = Self {
+            desk,
+            phase: Phase::Normal,
+            plan: Arc::default(),
+        };
+        brain.plan = Arc::new(brain.draft_plan());
+        brain
+    }
+
+    /// Takes one input and says what must be done, in this order.
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Output> {
+        self.desk.now = now;
+        let before = self.phase.state();
+        self.take_in(&input);
+        self.step(&input);
+        if self.is_due() {
+            self.step(&Input::TimerFired);
+        }
+        self.tell_state(before);
+        self.keep_house();
+        let outputs = self.desk.take_outputs();
+        self.desk.journal.record(now, input, &outputs);
+        outputs
+    }
+
+    /// When to call [`Brain::handle`] with [`Input::TimerFired`], if nothing happens before.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let registry = if self.desk.parameters.takes_part() {
+            Some(self.desk.discovery.next_deadline())
+        } else {
+            None
+        };
+        [
+            registry,
+            self.phase.next_deadline(&self.desk),
+            self.desk.aliases.next_deadline(),
+            self.desk.next_key_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// The plan for the cores; new after each [`Output::SwapPlan`].
+    pub fn plan(&self) -> Arc<RoutePlan> {
+        self.plan.clone()
+    }
+
+    /// The whole mind, for people.
+    pub fn view(&self) -> BrainView {
+        let (rescue_servers, origins, redirect_threshold) = match &self.phase {
+            Phase::Sos(sos) => (sos.views(), Vec::new(), Some(sos.threshold(&self.desk))),
+            Phase::Rescue(rescue) => (Vec::new(), rescue.views(), None),
+            Phase::Normal | Phase::Calling(_) | Phase::Closing(_) | Phase::Drained => {
+                (Vec::new(), Vec::new(), None)
+            }
+        };
+        BrainView {
+            state: self.phase.state(),
+            phase: self.phase.name(),
+            usable: self.desk.parameters.usable_rate(),
+            free: self.free(),
+            levels: self.desk.load.levels().collect(),
+            redirect_threshold,
+            calm_intervals: self.desk.load.calm_intervals(),
+            rescue_servers,
+            origins,
+            candidates: self.desk.allocation.candidates().to_vec(),
+            decisions: self.desk.journal.decisions(),
+        }
+    }
+
+    /// The aliases given out, to be kept over a restart.
+    pub fn aliases(&self) -> Vec<AliasRecord> {
+        self.desk.aliases.records()
+    }
+
+    /// The last inputs and outputs, a line each, for the report of a failure.
+    pub fn story(&self) -> String {
+        self.desk.journal.story()
+    }
+
+    /// The settings in force.
+    pub fn parameters(&self) -> &Parameters {
+        &self.desk.parameters
+    }
+
+    /// What an input tells beyond the phase: measurements, candidates, settings, confirmations.
+    fn take_in(&mut self, input: &Input) {
+        let desk = &mut self.desk;
+        match input {
+            Input::IntervalEnded(sample) => desk.measure(sample),
+            Input::CandidatesFound(found) => {
+                desk.allocation.renew(found.clone(), &desk.parameters);
+            }
+            Input::ParametersChanged(parameters) => desk.parameters = (**parameters).clone(),
+            // An origin that confirms the end of its rescue redirects nobody any more: one interval
+            // for visitors who are under way, then its alias may lead back.
+            Input::AnswerReceived { link } | Input::ShutdownReceived { link } => {
+                let until = desk.after(1.0);
+                desk.aliases.acknowledge(*link, until);
+            }
+            Input::TimerFired
+            | Input::SearchFailed
+            | Input::RescueAccepted { .. }
+            | Input::RescueRefused { .. }
+            | Input::SosReceived { .. }
+            | Input::RateReceived { .. }
+            | Input::LinkLost { .. }
+            | Input::DrainStarted => {}
+        }
+    }
+
+    fn step(&mut self, input: &Input) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Normal);
+        self.phase = transition(&mut self.desk, phase, input);
+    }
+
+    fn is_due(&self) -> bool {
+        self.phase
+            .next_deadline(&self.desk)
+            .is_some_and(|deadline| self.desk.now >= deadline)
+    }
+
+    fn tell_state(&mut self, from: ServerState) {
+        let to = self.phase.state();
+        if from != to {
+            self.desk.explain(Reason::StateChanged { from, to });
+        }
+    }
+
+    fn keep_house(&mut self) {
+        let desk = &mut self.desk;
+        desk.aliases.expire(desk.now, desk.parameters.alias_keep);
+        desk.forget_keys();
+        self.talk_to_registry();
+        self.renew_plan();
+    }
+
+    fn talk_to_registry(&mut self) {
+        let free = self.free();
+        let desk = &mut self.desk;
+        if !desk.parameters.takes_part() {
+            return;
+        }
+        let period = desk.parameters.registry_period;
+        if desk.discovery.register(desk.now, period, free) == Due::Now {
+            desk.act(Output::Register { free });
+        }
+        if desk.discovery.search(desk.now, period) == Due::Now {
+            let count = desk.parameters.candidates_max;
+            desk.act(Output::SearchRegistry { count });
+        }
+    }
+
+    fn free(&self) -> ByteRate {
+        if self.desk.parameters.takes_part() {
+            self.phase.free(&self.desk)
+        } else {
+            ByteRate::ZERO
+        }
+    }
+
+    /// Swaps the plan when it says something new: the number of the interval alone is new only
+    /// where budgets depend on it.
+    fn renew_plan(&mut self) {
+        let mut draft = self.draft_plan();
+        if draft.redirect.is_none() && self.plan.redirect.is_none() {
+            draft.interval = self.plan.interval;
+        }
+        if draft != *self.plan {
+            draft.version += 1;
+            self.plan = Arc::new(draft);
+            self.desk.act(Output::SwapPlan);
+        }
+    }
+
+    /// The plan as it should be, with the version of the plan as it is.
+    fn draft_plan(&self) -> RoutePlan {
+        let desk = &self.desk;
+        let (redirect, keys) = match &self.phase {
+            Phase::Sos(sos) => (Some(sos.redirect_plan(desk)), sos.keys().collect()),
+            Phase::Normal
+            | Phase::Calling(_)
+            | Phase::Rescue(_)
+            | Phase::Closing(_)
+            | Phase::Drained => (None, Vec::new()),
+        };
+        let mut fetch_keys = keys;
+        fetch_keys.extend(desk.retired_keys());
+        RoutePlan {
+            version: self.plan.version,
+            state: self.phase.state(),
+            interval: desk.interval,
+            interval_length: desk.parameters.interval,
+            hosts: desk.aliases.table(),
+            fetch_keys,
+            redirect,
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! What every phase of a Brain works with: its settings, its clock, what it knows, and what it
+//! has decided so far about the present input.
+//!
+//! It exists so that the phases (`rescue`) carry only what is true in them. It decides nothing.
+
+use std::time::Duration;
+
+use levee_vocab::{FetchKey, HostName, LinkId, Random, Resource, Timestamp};
+
+use crate::aliases::Aliases;
+use crate::allocation::{Allocation, Nobody};
+use crate::discovery::{Discovery, Due};
+use crate::input::LoadSample;
+use crate::journal::Journal;
+use crate::load::Load;
+use crate::output::{Output, Reason};
+use crate::parameters::Parameters;
+use crate::slots::Slots;
+use crate::view::AliasRecord;
+
+/// Control intervals for which the key of an ended rescue is still honoured: fetches for visitors
+/// who were under way must not be redirected. Twice as long as an alias serves on.
+const KEY_GRACE: f64 = 20.0;
+
+/// Keys of ended rescues kept at most.
+const RETIRED_KEYS_MAX: usize = 64;
+
+/// Control intervals between two explanations that requests are being refused.
+const REFUSAL_NEWS: u32 = 10;
+
+/// A level must fall to this share of its threshold before rising above it is news again.
+const RISE_AGAIN: f64 = 0.8;
+
+/// See the file header.
+#[derive(Clone, Debug)]
+pub(crate) struct Desk {
+    pub(crate) parameters: Parameters,
+    pub(crate) now: Timestamp,
+    /// Number of the control interval.
+    pub(crate) interval: u64,
+    pub(crate) load: Load,
+    pub(crate) allocation: Allocation,
+    pub(crate) aliases: Aliases,
+    pub(crate) slots: Slots,
+    pub(crate) discovery: Discovery,
+    pub(crate) journal: Journal,
+    retired_keys: Vec<RetiredKey>,
+    raised: Vec<Resource>,
+    refusals: Refusals,
+    outputs: Vec<Output>,
+}
+
+#[derive(Clone, Debug)]
+struct RetiredKey {
+    link: LinkId,
+    key: FetchKey,
+    until: Timestamp,
+}
+
+/// Refusals that were not told yet.
+#[derive(Clone, Debug, Default)]
+struct Refusals {
+    requests: u64,
+    elapsed: Duration,
+    quiet_intervals: u32,
+}
+
+impl Desk {
+    pub(crate) fn new(parameters: Parameters, random: Random, records: Vec<AliasRecord>) -> Self {
+        Self {
+            parameters,
+            now: Timestamp::ZERO,
+            interval: 0,
+            load: Load::default(),
+            allocation: Allocation::new(random),
+            aliases: Aliases::restore(records),
+            slots: Slots::default(),
+            discovery: Discovery::default(),
+            journal: Journal::default(),
+            retired_keys: Vec::new(),
+            raised: Vec::new(),
+            refusals: Refusals::default(),
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Something must be done.
+    pub(crate) fn act(&mut self, output: Output) {
+        self.outputs.push(output);
+    }
+
+    /// A decision for people.
+    pub(crate) fn explain(&mut self, reason: Reason) {
+        self.journal.note(self.now, reason.clone());
+        self.outputs.push(Output::Explain(reason));
+    }
+
+    /// All that was decided about the present input. The aliases are written down and the plan is
+    /// swapped before anything is said to others, because what is said rests on them.
+    pub(crate) fn take_outputs(&mut self) -> Vec<Output> {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        outputs.sort_by_key(|output| match output {
+            Output::RememberAliases => 0,
+            Output::SwapPlan => 1,
+            Output::CallForHelp { .. }
+            | Output::AcceptSos { .. }
+            | Output::RejectSos { .. }
+            | Output::TellRate { .. }
+            | Output::ShutDown { .. }
+            | Output::DropLink { .. }
+            | Output::SearchRegistry { .. }
+            | Output::Register { .. }
+            | Output::Explain(_) => 2,
+        });
+        outputs
+    }
+
+    /// The point `count` control intervals from now.
+    pub(crate) fn after(&self, count: f64) -> Timestamp {
+        self.now + self.parameters.intervals(count)
+    }
+
+    /// A control interval is over.
+    pub(crate) fn measure(&mut self, sample: &LoadSample) {
+        self.interval += 1;
+        self.load.measure(&self.parameters, sample);
+        self.tell_rises();
+        self.tell_refusals(sample);
+    }
+
+    /// The rescue of `link` is over: its key is honoured for a while.
+    pub(crate) fn retire_key(&mut self, link: LinkId, key: FetchKey) {
+        if self.retired_keys.len() == RETIRED_KEYS_MAX {
+            self.retired_keys.remove(0);
+        }
+        let until = self.after(KEY_GRACE);
+        self.retired_keys.push(RetiredKey { link, key, until });
+    }
+
+    /// Keys of ended rescues that are still honoured.
+    pub(crate) fn retired_keys(&self) -> impl Iterator<Item = (LinkId, FetchKey)> + '_ {
+        self.retired_keys
+            .iter()
+            .map(|retired| (retired.link, retired.key))
+    }
+
+    /// Forgets keys whose time is over.
+    pub(crate) fn forget_keys(&mut self) {
+        let now = self.now;
+        self.retired_keys.retain(|retired| now < retired.until);
+    }
+
+    /// When the next key is forgotten.
+    pub(crate) fn next_key_deadline(&self) -> Option<Timestamp> {
+        self.retired_keys.iter().map(|retired| retired.until).min()
+    }
+
+    /// Leaves a candidate alone for `intervals`, longer if it fails often.
+    pub(crate) fn rest(&mut self, host: &HostName, intervals: f64) {
+        let rest = self.parameters.intervals(intervals);
+        self.allocation.note_failure(self.now, host, rest);
+    }
+
+    /// Says that nobody is left to ask: once until somebody was asked.
+    pub(crate) fn tell_nobody_left(&mut self) {
+        if self.allocation.note_nobody_left() == Nobody::New {
+            self.explain(Reason::NoCandidate);
+        }
+    }
+
+    /// Nobody is left to ask: look for others, once an interval.
+    pub(crate) fn search_in_need(&mut self) {
+        if self.discovery.search_in_need(self.interval) == Due::Now {
+            self.act(Output::SearchRegistry {
+                count: self.parameters.candidates_max,
+            });
+        }
+    }
+
+    fn tell_rises(&mut self) {
+        let threshold = self.parameters.thresholds.alert;
+        let levels: Vec<_> = self.load.levels().collect();
+        for (resource, level) in levels {
+            let raised = self.raised.contains(&resource);
+            if level > threshold && !raised {
+                self.raised.push(resource);
+                self.explain(Reason::LoadRose {
+                    resource,
+                    level,
+                    threshold,
+                });
+            } else if level < threshold * RISE_AGAIN {
+                self.raised.retain(|&other| other != resource);
+            }
+        }
+    }
+
+    fn tell_refusals(&mut self, sample: &LoadSample) {
+        let refusals = &mut self.refusals;
+        refusals.quiet_intervals = refusals.quiet_intervals.saturating_sub(1);
+        if sample.refused > 0 || refusals.requests > 0 {
+            refusals.requests += sample.refused;
+            refusals.elapsed += sample.elapsed;
+        }
+        if refusals.requests == 0 || refusals.quiet_intervals > 0 {
+            return;
+        }
+        let (requests, elapsed) = (refusals.requests, refusals.elapsed);
+        *refusals = Refusals {
+            quiet_intervals: REFUSAL_NEWS,
+            ..Refusals::default()
+        };
+        self.explain(Reason::Refusing { requests, elapsed });
+    }
+}

@@ -1,0 +1,241 @@
+//! What to do with one request (R5, R6): serve it, redirect it, let it wait, or refuse it.
+//!
+//! One Gate stands at each core. It reads the plan of the Brain and keeps, per control interval,
+//! what it has granted: direct responses (T_redi * D_out), redirects (D_out at most), and what is
+//! redirected to each rescue server (D_redi, in bytes of files). With several cores each Gate has
+//! its share of every budget. It decides by arithmetic on what it holds: no lock, no allocation.
+//!
+//! ```text
+//!   may be redirected?  no ──▶ serve while the link's backlog is short, else wait or be refused
+//!        │ yes
+//!   direct budget left? yes ─▶ serve          (also what is no larger than the redirect itself)
+//!        │ no
+//!   a rescue server has room? ─ yes ─▶ redirect   (round robin by D_redi; large files by hash)
+//!        │ no
+//!   every D_redi used up? ─ yes ─▶ serve from what is left of D_out
+//!        │ no
+//!   wait; after wait_max: refuse
+//! ```
+//!
+//! Redirects are never held up by direct responses: the link sends them first. Direct responses
+//! yield to redirects: all together they stay within D_out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_vocab::Timestamp;
+
+use crate::plan::{RedirectPlan, RoutePlan};
+
+mod allowance;
+mod targets;
+
+use allowance::Allowance;
+use targets::{Targets, Term};
+
+/// How long a visitor may be kept, and how full the link may be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateLimits {
+    /// Pages are served only while the link needs less than this for what is admitted. Default 1 s.
+    pub backlog_max: Duration,
+    /// A request that waited this long for capacity is refused. Default 5 s: people give up at 7.
+    pub wait_max: Duration,
+}
+
+/// Whether a request may be sent to a rescue server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirectability {
+    /// A page or file that anybody may have.
+    Allowed,
+    /// A rescue server's fetch, a status page, a request with credentials, and the like.
+    Never,
+}
+
+/// One request, as far as the Gate needs to know it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ask {
+    /// Whether it may be redirected.
+    pub redirectable: Redirectability,
+    /// The whole response if it is served here.
+    pub file_bytes: u64,
+    /// The whole redirect: n.
+    pub redirect_bytes: u64,
+    /// What this response costs beside its bytes: 358 for the first on a connection.
+    pub overhead_bytes: u64,
+    /// Hash of the path, the same on every core.
+    pub path_hash: u64,
+    /// Time that the link needs for what is admitted already.
+    pub backlog: Duration,
+    /// How long this request has waited for capacity.
+    pub waited: Duration,
+}
+
+/// What to do with it. What is granted is charged already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Answer it here.
+    Serve,
+    /// Redirect it.
+    Redirect {
+        /// Index in the targets of the plan.
+        target: usize,
+    },
+    /// Park it and ask again: at the next grant of the link, interval or plan.
+    Wait,
+    /// Refuse it.
+    Refuse,
+}
+
+/// Decides for one core. See the file header.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    limits: GateLimits,
+    plan: Arc<RoutePlan>,
+    /// What the plan says beside the budgets; a copy, because to share the plan on each request is
+    /// a write that all cores fight for.
+    rules: Option<Rules>,
+    /// T_redi * D_out, for what is served directly.
+    direct: Allowance,
+    /// D_out, for redirects.
+    redirects: Allowance,
+    /// D_out, for both together: what is served directly must fit beside the redirects.
+    total: Allowance,
+    targets: Targets,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    usable_share: f64,
+    large_file: u64,
+}
+
+impl Rules {
+    fn of(plan: &RedirectPlan) -> Self {
+        Self {
+            usable_share: plan.usable_share,
+            large_file: plan.large_file,
+        }
+    }
+}
+
+impl Gate {
+    /// A gate that serves all it can until it has adopted a plan.
+    pub fn new(limits: GateLimits) -> Self {
+        Self {
+            limits,
+            plan: Arc::default(),
+            rules: None,
+            direct: Allowance::default(),
+            redirects: Allowance::default(),
+            total: Allowance::default(),
+            targets: Targets::default(),
+        }
+    }
+
+    /// From now on decides by `plan`, with `share` (0 to 1) of all its budgets. A new interval
+    /// number begins the budgets anew; otherwise what was granted stays granted.
+    pub fn adopt(&mut self, now: Timestamp, plan: Arc<RoutePlan>, share: f64) {
+        let term = match &self.plan.redirect {
+            Some(_) if plan.interval == self.plan.interval => Term::Same,
+            Some(_) | None => Term::New,
+        };
+        if let Some(redirect) = &plan.redirect {
+            let budgets = [
+                (&mut self.direct, redirect.direct),
+                (&mut self.redirects, redirect.usable),
+                (&mut self.total, redirect.usable),
+            ];
+            for (budget, rate) in budgets {
+                let rate = rate.as_bytes() as f64 * share;
+                match term {
+                    Term::New => budget.begin(now, plan.interval_length, rate),
+                    Term::Same => budget.set_rate(rate),
+                }
+            }
+            let length = plan.interval_length;
+            self.targets.renew(now, redirect, length, share, term);
+        } else {
+            *self = Self::new(self.limits.clone());
+        }
+        self.rules = plan.redirect.as_ref().map(Rules::of);
+        self.plan = plan;
+    }
+
+    /// The plan in force.
+    pub fn plan(&self) -> &Arc<RoutePlan> {
+        &self.plan
+    }
+
+    /// Decides about one request, and charges what it grants.
+    pub fn decide(&mut self, now: Timestamp, ask: &Ask) -> Verdict {
+        let verdict = match (self.rules, ask.redirectable) {
+            (None, _) | (Some(_), Redirectability::Never) => self.by_backlog(ask),
+            (Some(rules), Redirectability::Allowed) => self.by_budget(now, ask, rules),
+        };
+        if verdict == Verdict::Serve {
+            self.note_direct(now, ask.file_bytes);
+        }
+        verdict
+    }
+
+    /// `bytes` go out that were not asked for here: fetches by rescue servers, status pages. They
+    /// use up the direct budget, and may overdraw it.
+    pub fn note_direct(&mut self, _now: Timestamp, bytes: u64) {
+        self.direct.charge(bytes as f64);
+        self.total.charge(bytes as f64);
+    }
+
+    fn by_budget(&mut self, now: Timestamp, ask: &Ask, rules: Rules) -> Verdict {
+        let bytes = ask.file_bytes as f64;
+        let cost = |bytes: u64| (bytes + ask.overhead_bytes) as f64 * rules.usable_share;
+        let has_backlog = ask.backlog >= self.limits.backlog_max;
+        if !has_backlog && self.direct.has_room(now, bytes) && self.total.has_room(now, bytes) {
+            return Verdict::Serve;
+        }
+        let redirect_cost = cost(ask.redirect_bytes);
+        if ask.file_bytes <= ask.redirect_bytes {
+            // Answering is as cheap as redirecting, and the visitor is done.
+            if self.redirects.has_room(now, redirect_cost) {
+                self.redirects.charge(cost(ask.file_bytes));
+                return Verdict::Serve;
+            }
+        } else if self.redirects.has_room(now, redirect_cost) {
+            let hash = (ask.file_bytes >= rules.large_file).then_some(ask.path_hash);
+            if let Some(target) = self.targets.pick(now, ask.file_bytes, hash) {
+                self.redirects.charge(redirect_cost);
+                self.total.charge(redirect_cost);
+                return Verdict::Redirect { target };
+            }
+        }
+        let used_up = self.targets.are_used_up(ask.file_bytes);
+        if used_up && !has_backlog && self.total.has_room_or_is_fresh(now, bytes) {
+            return Verdict::Serve;
+        }
+        self.wait_or_refuse(ask)
+    }
+
+    fn by_backlog(&self, ask: &Ask) -> Verdict {
+        if ask.backlog < self.limits.backlog_max {
+            Verdict::Serve
+        } else {
+            self.wait_or_refuse(ask)
+        }
+    }
+
+    fn wait_or_refuse(&self, ask: &Ask) -> Verdict {
+        if ask.waited < self.limits.wait_max {
+            Verdict::Wait
+        } else {
+            Verdict::Refuse
+        }
+    }
+}
+
+impl Default for GateLimits {
+    fn default() -> Self {
+        Self {
+            backlog_max: Duration::from_secs(1),
+            wait_max: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The state of a site in its community, and what each event makes of it (R1; dotslash 3.1, 4.4).
+//!
+//! ```text
+//!                  load > T_alert                accepted
+//!      ┌─ Normal ─────────────────▶ Calling ─────────────────▶ Sos
+//!      │    ▲ ▲ ▲                      │                        │
+//!      │    │ │ └──── nobody helps ────┘                        │
+//!  SOS │    │ └────────────── all released or lost ─────────────┘
+//!      ▼    │
+//!    Rescue ┤ released or lost by the last origin
+//!      │    │
+//!      └──▶ Closing ─── confirmed, and load > T_alert ───▶ Calling
+//!   shuts its rescues down itself
+//! ```
+//!
+//! `Normal` and `Calling` are the paper's normal state, `Rescue` and `Closing` its rescue state.
+//! A server is in exactly one phase, so it never both rescues and is rescued: an SOS is accepted in
+//! `Normal` and `Rescue` only, and help is called for from `Normal` and after `Closing` only, in
+//! which the rescues that we gave are shut down first. `Drained` is the end: the operator stops us.
+//!
+//! Each phase carries only what is true in it. [`transition`] is the whole table, a row for each
+//! phase; it computes the next phase and leaves what must be done on the [`Desk`]. The transitions
+//! that the test `rescue_table` found by trying every input in every phase:
+//!
+//! ```text transitions
+//! ```
+
+pub(crate) mod calls;
+pub(crate) mod rescued;
+pub(crate) mod rescuing;
+
+use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
+
+use crate::allocation::Need;
+use crate::desk::Desk;
+use crate::input::{Input, Rejection};
+use crate::output::{Output, ShutdownCause};
+use crate::rescue::calls::Calls;
+use crate::rescue::rescued::{Offer, Sos};
+use crate::rescue::rescuing::{Closing, Rescue, reject};
+use crate::view::PhaseName;
+
+/// Where the site stands.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// Neither helps nor is helped.
+    Normal,
+    /// Asks for help; nobody helps yet.
+    Calling(Calls),
+    /// Is helped by at least one.
+    Sos(Sos),
+    /// Helps at least one.
+    Rescue(Rescue),
+    /// Has shut its rescues down and waits until the origins know.
+    Closing(Closing),
+    /// Takes no part any more: the operator stops this server.
+    Drained,
+}
+
+/// What `input` makes of `phase`. What must be done is left on the desk.
+pub(crate) fn transition(desk: &mut Desk, phase: Phase, input: &Input) -> Phase {
+    match phase {
+        Phase::Normal => normal(desk, input),
+        Phase::Calling(calls) => calling(desk, calls, input),
+        Phase::Sos(sos) => in_sos(desk, sos, input),
+        Phase::Rescue(rescue) => in_rescue(desk, rescue, input),
+        Phase::Closing(closing) => in_closing(desk, closing, input),
+        Phase::Drained => drained(desk, input),
+    }
+}
+
+/// The row of [`Phase::Normal`].
+fn normal(desk: &mut Desk, input: &Input) -> Phase {
+    match input {
+        Input::IntervalEnded(_) => {
+            measure_need(desk);
+            call_for_help(desk, Calls::default())
+        }
+        Input::CandidatesFound(_) => {
+            let mut calls = Calls::default();
+            calls.continue_round(desk, &[]);
+            settle_calls(calls)
+        }
+        Input::SosReceived { link, call } => Rescue::default().called(desk, *link, call),
+        Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Normal),
+        Input::DrainStarted => Phase::Drained,
+        Input::TimerFired
+        | Input::SearchFailed
+        | Input::RescueRefused { .. }
+        | Input::RateReceived { .. }
+        | Input::AnswerReceived { .. }
+        | Input::ShutdownReceived { .. }
+        | Input::LinkLost { .. }
+        | Input::ParametersChanged(_) => Phase::Normal,
+    }
+}
+
+/// The row of [`Phase::Calling`].
+fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
+    match input {
+        Input::IntervalEnded(_) => {
+            measure_need(desk);
+            call_for_help(desk, calls)
+        }
+        Input::RescueAccepted { .. } => match offer(input) {
+            Some(offer) => Sos::with_calls(calls).accepted(desk, offer),
+            None => Phase::Calling(calls),
+        },
+        Input::RescueRefused { link, rejection } => {
+            Sos::with_calls(calls).refused(desk, *link, *rejection)
+        }
+        Input::ShutdownReceived { link } | Input::LinkLost { link, .. } => {
+            Sos::with_calls(calls).refused(desk, *link, Rejection::Unreachable)
+        }
+        Input::CandidatesFound(_) => {
+            calls.continue_round(desk, &[]);
+            Phase::Calling(calls)
+        }
+        Input::TimerFired => Sos::with_calls(calls).time_passed(desk),
+        Input::SosReceived { link, call } => {
+            reject(desk, *link, call, "we are asking for help ourselves");
+            Phase::Calling(calls)
+        }
+        Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
+            Sos::with_calls(calls).end_all(desk, ShutdownCause::Drain)
+        }
+        Input::DrainStarted => {
+            calls.drop_all(desk);
+            Phase::Drained
+        }
+        Input::SearchFailed
+        | Input::RateReceived { .. }
+        | Input::AnswerReceived { .. }
+        | Input::ParametersChanged(_) => Phase::Calling(calls),
+    }
+}
+
+/// The row of [`Phase::Sos`].
+fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
+    match input {
+        Input::IntervalEnded(sample) => sos.measured(desk, sample),
+        Input::RescueAccepted { .. } => match offer(input) {
+            Some(offer) => sos.accepted(desk, offer),
+            None => Phase::Sos(sos),
+        },
+        Input::RescueRefused { link, rejection } => sos.refused(desk, *link, *rejection),
+        Input::RateReceived { link, rate } => {
+            sos.rate_told(desk, *link, *rate);
+            Phase::Sos(sos)
+        }
+        Input::ShutdownReceived { link } => sos.shut_down(desk, *link),
+        Input::LinkLost { link, loss } => sos.lost(desk, *link, *loss),
+        Input::CandidatesFound(_) => sos.candidates_found(desk),
+        Input::TimerFired => sos.time_passed(desk),
+        Input::SosReceived { link, call } => {
+            reject(desk, *link, call, "we are being rescued ourselves");
+            Phase::Sos(sos)
+        }
+        Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
+            sos.end_all(desk, ShutdownCause::Drain)
+        }
+        Input::DrainStarted => {
+            sos.end_all(desk, ShutdownCause::Drain);
+            Phase::Drained
+        }
+        Input::SearchFailed | Input::AnswerReceived { .. } | Input::ParametersChanged(_) => {
+            Phase::Sos(sos)
+        }
+    }
+}
+
+/// The row of [`Phase::Rescue`].
+fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
+    match input {
+        Input::IntervalEnded(sample) => rescue.measured(desk, sample),
+        Input::SosReceived { link, call } => rescue.called(desk, *link, call),
+        Input::AnswerReceived { link } => {
+            rescue.answered(*link);
+            Phase::Rescue(rescue)
+        }
+        Input::ShutdownReceived { link } => rescue.released(desk, *link),
+        Input::LinkLost { link, loss } => rescue.lost(desk, *link, *loss),
+        Input::TimerFired => rescue.time_passed(desk),
+        Input::ParametersChanged(_) => rescue.settings_changed(desk),
+        Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Rescue(rescue)),
+        Input::DrainStarted => {
+            rescue.close(desk, ShutdownCause::Drain);
+            Phase::Drained
+        }
+        Input::CandidatesFound(_)
+        | Input::SearchFailed
+        | Input::RescueRefused { .. }
+        | Input::RateReceived { .. } => Phase::Rescue(rescue),
+    }
+}
+
+/// The row of [`Phase::Closing`].
+fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
+    match input {
+        Input::IntervalEnded(_) => closing.measured(desk),
+        Input::AnswerReceived { link }
+        | Input::ShutdownReceived { link }
+        | Input::LinkLost { link, .. } => closing.confirmed(desk, *link),
+        Input::TimerFired => closing.time_passed(desk),
+        Input::SosReceived { link, call } => {
+            reject(desk, *link, call, "we are ending our rescues");
+            Phase::Closing(closing)
+        }
+        Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Closing(closing)),
+        Input::DrainStarted => Phase::Drained,
+        Input::CandidatesFound(_)
+        | Input::SearchFailed
+        | Input::RescueRefused { .. }
+        | Input::RateReceived { .. }
+        | Input::ParametersChanged(_) => Phase::Closing(closing),
+    }
+}
+
+/// The row of [`Phase::Drained`].
+fn drained(desk: &mut Desk, input: &Input) -> Phase {
+    match input {
+        Input::SosReceived { link, call } => {
+            reject(desk, *link, call, "the operator is stopping this server");
+            Phase::Drained
+        }
+        Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Drained),
+        Input::IntervalEnded(_)
+        | Input::TimerFired
+        | Input::CandidatesFound(_)
+        | Input::SearchFailed
+        | Input::RescueRefused { .. }
+        | Input::RateReceived { .. }
+        | Input::AnswerReceived { .. }
+        | Input::ShutdownReceived { .. }
+        | Input::LinkLost { .. }
+        | Input::ParametersChanged(_)
+        | Input::DrainStarted => Phase::Drained,
+    }
+}
+
+impl Phase {
+    /// The phase without what it carries.
+    pub(crate) fn name(&self) -> PhaseName {
+        match self {
+            Self::Normal => PhaseName::Normal,
+            Self::Calling(_) => PhaseName::Calling,
+            Self::Sos(_) => PhaseName::Sos,
+            Self::Rescue(_) => PhaseName::Rescue,
+            Self::Closing(_) => PhaseName::Closing,
+            Self::Drained => PhaseName::Drained,
+        }
+    }
+
+    /// The state of the paper that this phase is part of.
+    pub(crate) fn state(&self) -> ServerState {
+        match self {
+            Self::Normal | Self::Calling(_) | Self::Drained => ServerState::Normal,
+            Self::Sos(_) => ServerState::Sos,
+            Self::Rescue(_) | Self::Closing(_) => ServerState::Rescue,
+        }
+    }
+
+    /// d_free: what the registry is told.
+    pub(crate) fn free(&self, desk: &Desk) -> ByteRate {
+        match self {
+            Self::Normal => Rescue::default().free(&desk.parameters),
+            Self::Rescue(rescue) => rescue.free(&desk.parameters),
+            Self::Calling(_) | Self::Sos(_) | Self::Closing(_) | Self::Drained => ByteRate::ZERO,
+        }
+    }
+
+    /// When this phase wants to hear [`Input::TimerFired`].
+    pub(crate) fn next_deadline(&self, desk: &Desk) -> Option<Timestamp> {
+        match self {
+            Self::Normal | Self::Drained => None,
+            Self::Calling(calls) => calls.next_deadline(),
+            Self::Sos(sos) => sos.next_deadline(),
+            Self::Rescue(rescue) => rescue.next_deadline(|count| desk.parameters.intervals(count)),
+            Self::Closing(closing) => Some(closing.next_deadline()),
+        }
+    }
+}
+
+/// Goes on in `Normal` or `Calling`: holds this interval's round if help is needed.
+pub(crate) fn call_for_help(desk: &mut Desk, mut calls: Calls) -> Phase {
+    calls.hold_round(desk, &[]);
+    settle_calls(calls)
+}
+
+fn settle_calls(calls: Calls) -> Phase {
+    if calls.is_empty() {
+        Phase::Normal
+    } else {
+        Phase::Calling(calls)
+    }
+}
+
+/// Initial allocation: help is needed above T_alert.
+pub(crate) fn measure_need(desk: &mut Desk) {
+    let need = if desk.load.is_above(desk.parameters.thresholds.alert) {
+        Need::OneMore
+    } else {
+        Need::None
+    };
+    desk.allocation.set_need(need);
+}
+
+/// Somebody accepted a call that we gave up: it must not keep its reservation for us.
+fn too_late(desk: &mut Desk, link: LinkId, phase: Phase) -> Phase {
+    desk.act(Output::DropLink { link });
+    phase
+}
+
+fn offer(input: &Input) -> Option<Offer> {
+    match input {
+        Input::RescueAccepted {
+            link,
+            alias,
+            address: _,
+            rate,
+            key,
+            beats,
+        } => Some(Offer {
+            link: *link,
+            alias: alias.clone(),
+            rate: *rate,
+            key: *key,
+            beats: *beats,
+        }),
+        Input::IntervalEnded(_)
+        | Input::TimerFired
+        | Input::CandidatesFound(_)
+        | Input::SearchFailed
+        | Input::RescueRefused { .. }
+        | Input::SosReceived { .. }
+        | Input::RateReceived { .. }
+        | Input::AnswerReceived { .. }
+        | Input::ShutdownReceived { .. }
+        | Input::LinkLost { .. }
+        | Input::ParametersChanged(_)
+        | Input::DrainStarted => None,
+    }
+}

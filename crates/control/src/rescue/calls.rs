@@ -1,0 +1,127 @@
+//! Calls for help that are under way: whom an origin server asked, and until when it waits (R4).
+
+use std::collections::BTreeMap;
+
+use levee_vocab::{HostName, LinkId, Timestamp, WebAddress};
+
+use crate::allocation::{Need, Round, rest_after};
+use crate::desk::Desk;
+use crate::input::{Rejection, RescueCall};
+use crate::output::{Output, Reason};
+
+/// Control intervals after which a candidate that said nothing is given up. The shell must answer
+/// after two; the rest is for its own delay.
+const ANSWER_DUE: f64 = 2.5;
+
+/// Calls without an answer yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls(BTreeMap<LinkId, Call>);
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    /// Who was asked.
+    pub(crate) site: WebAddress,
+    due: Timestamp,
+}
+
+impl Calls {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// This interval's round, if help is needed: asks one candidate.
+    pub(crate) fn hold_round(&mut self, desk: &mut Desk, helpers: &[HostName]) {
+        if desk.allocation.need() == Need::OneMore
+            && desk.allocation.begin_round(desk.interval) == Round::Begun
+        {
+            self.ask(desk, helpers);
+        }
+    }
+
+    /// Goes on with a round in which nobody is being asked any more, if help is still needed.
+    pub(crate) fn continue_round(&mut self, desk: &mut Desk, helpers: &[HostName]) {
+        if desk.allocation.need() == Need::OneMore && self.0.is_empty() {
+            self.ask(desk, helpers);
+        }
+    }
+
+    /// Takes the call on `link` out: it was answered.
+    pub(crate) fn take(&mut self, link: LinkId) -> Option<Call> {
+        self.0.remove(&link)
+    }
+
+    /// The call on `link` led to nothing.
+    pub(crate) fn fail(&mut self, desk: &mut Desk, link: LinkId, rejection: Rejection) {
+        if let Some(call) = self.0.remove(&link) {
+            desk.rest(&call.site.host, rest_after(rejection));
+            desk.explain(Reason::NotHelped {
+                site: call.site.host,
+                why: rejection.why(),
+            });
+        }
+    }
+
+    /// Gives up calls whose answer is overdue.
+    pub(crate) fn give_up(&mut self, desk: &mut Desk) {
+        let overdue = self.0.iter().filter(|(_, call)| desk.now >= call.due);
+        let links: Vec<LinkId> = overdue.map(|(&link, _)| link).collect();
+        for link in links {
+            desk.act(Output::DropLink { link });
+            self.fail(desk, link, Rejection::Unreachable);
+        }
+    }
+
+    /// No help is wanted any more.
+    pub(crate) fn drop_all(self, desk: &mut Desk) {
+        for link in self.0.into_keys() {
+            desk.act(Output::DropLink { link });
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        self.0.values().map(|call| call.due).min()
+    }
+
+    fn ask(&mut self, desk: &mut Desk, helpers: &[HostName]) {
+        let busy = helpers.len() + self.0.len();
+        if !desk.parameters.takes_part() || busy >= desk.parameters.rescue_servers_max {
+            return;
+        }
+        let asked = self.0.values().map(|call| call.site.host.clone());
+        let taken: Vec<HostName> = helpers.iter().cloned().chain(asked).collect();
+        let choice = desk.allocation.choose(desk.now, &desk.parameters, &taken);
+        let Some(candidate) = choice else {
+            if self.0.is_empty() {
+                desk.tell_nobody_left();
+                desk.search_in_need();
+            }
+            return;
+        };
+        let link = desk.allocation.next_link();
+        desk.explain(Reason::Asked {
+            site: candidate.site.host.clone(),
+            free: candidate.free,
+        });
+        self.0.insert(
+            link,
+            Call {
+                site: candidate.site.clone(),
+                due: desk.after(ANSWER_DUE),
+            },
+        );
+        let call = RescueCall {
+            origin: desk.parameters.site.clone(),
+            address: desk.parameters.address,
+            idle_max: desk.parameters.idle_max,
+            key: None,
+            ttl: Some(desk.parameters.object_ttl),
+            beats: true,
+        };
+        desk.act(Output::CallForHelp {
+            link,
+            candidate,
+            call,
+        });
+    }
+}

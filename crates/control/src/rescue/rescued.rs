@@ -1,0 +1,368 @@
+//! The side of the origin server: the rescue servers that carry our visitors (R4, R5, R9).
+
+use std::collections::BTreeMap;
+
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Timestamp, WebAddress};
+
+use crate::allocation::{Need, REST_AFTER_LOSS, rest_after};
+use crate::desk::Desk;
+use crate::input::{LinkLoss, LoadSample, Rejection};
+use crate::load::Pressure;
+use crate::output::{Output, Reason, ShutdownCause};
+use crate::plan::{RedirectPlan, Target};
+use crate::redirect::RedirectLaw;
+use crate::rescue::calls::Calls;
+use crate::rescue::{Phase, call_for_help, measure_need};
+use crate::termination::{LowRedirects, Release, redirect_level, release};
+use crate::view::RescueView;
+
+/// Control intervals without a RATE after which a rescue server that promised one in each counts
+/// as dead: one that is late, one that is lost, and a margin.
+const SILENCE: f64 = 2.5;
+
+/// A change of T_redi by this much is told to people.
+const NEWS: f64 = 0.1;
+
+/// A site in SOS: at least one rescue server helps.
+#[derive(Clone, Debug)]
+pub(crate) struct Sos {
+    servers: BTreeMap<LinkId, RescueServer>,
+    calls: Calls,
+    law: RedirectLaw,
+    low: LowRedirects,
+    threshold_told: f64,
+}
+
+#[derive(Clone, Debug)]
+struct RescueServer {
+    site: WebAddress,
+    alias: WebAddress,
+    rate: ByteRate,
+    rate_told: ByteRate,
+    key: FetchKey,
+    silence: Silence,
+    since: Timestamp,
+    used: ByteRate,
+    slot: u8,
+}
+
+/// What the silence of a rescue server means.
+#[derive(Clone, Copy, Debug)]
+enum Silence {
+    /// Nothing: it promised no RATE in each interval.
+    Natural,
+    /// That it is dead, from then on.
+    DeathAt(Timestamp),
+}
+
+/// What a rescue server offered when it accepted our call.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    pub(crate) link: LinkId,
+    pub(crate) alias: WebAddress,
+    pub(crate) rate: ByteRate,
+    pub(crate) key: FetchKey,
+    pub(crate) beats: bool,
+}
+
+/// How to part from a rescue server.
+#[derive(Clone, Copy, Debug)]
+enum Farewell {
+    /// Tell it.
+    ShutDown(ShutdownCause),
+    /// Close the link.
+    Drop,
+    /// It knows, or is gone.
+    None,
+}
+
+impl Sos {
+    /// Nobody helps yet. Only a step on the way to a state with at least one rescue server.
+    pub(crate) fn with_calls(calls: Calls) -> Self {
+        Self {
+            servers: BTreeMap::new(),
+            calls,
+            law: RedirectLaw::new(),
+            low: LowRedirects::default(),
+            threshold_told: f64::INFINITY,
+        }
+    }
+
+    /// A candidate accepted our call.
+    pub(crate) fn accepted(mut self, desk: &mut Desk, offer: Offer) -> Phase {
+        let link = offer.link;
+        let Some(call) = self.calls.take(link) else {
+            // Given up already: it must not keep its reservation for us.
+            desk.act(Output::DropLink { link });
+            return self.settle(desk);
+        };
+        // An alias that leads to ourselves would be a redirect loop.
+        let loops = offer.alias.host == desk.parameters.site.host
+            || desk.aliases.contains(&offer.alias.host);
+        let slot = desk.slots.take(|slot| {
+            desk.aliases.uses_slot(slot) || self.servers.values().any(|server| server.slot == slot)
+        });
+        let (false, Some(slot)) = (loops, slot) else {
+            desk.act(Output::DropLink { link });
+            desk.rest(&call.site.host, rest_after(Rejection::Garbage));
+            self.calls.continue_round(desk, &hosts(&self.servers));
+            return self.settle(desk);
+        };
+        desk.allocation.note_success(&call.site.host);
+        desk.allocation.set_need(Need::None);
+        desk.explain(Reason::RescueBegan {
+            peer: call.site.host.clone(),
+            rate: offer.rate,
+        });
+        let silence = if offer.beats {
+            Silence::DeathAt(desk.after(SILENCE))
+        } else {
+            Silence::Natural
+        };
+        let server = RescueServer {
+            site: call.site,
+            alias: offer.alias,
+            rate: offer.rate,
+            rate_told: offer.rate,
+            key: offer.key,
+            silence,
+            since: desk.now,
+            used: ByteRate::ZERO,
+            slot,
+        };
+        self.servers.insert(link, server);
+        Phase::Sos(self)
+    }
+
+    /// A candidate did not help.
+    pub(crate) fn refused(mut self, desk: &mut Desk, link: LinkId, why: Rejection) -> Phase {
+        self.calls.fail(desk, link, why);
+        self.calls.continue_round(desk, &hosts(&self.servers));
+        self.settle(desk)
+    }
+
+    /// The candidates were renewed.
+    pub(crate) fn candidates_found(mut self, desk: &mut Desk) -> Phase {
+        self.calls.continue_round(desk, &hosts(&self.servers));
+        Phase::Sos(self)
+    }
+
+    /// A control interval is over.
+    pub(crate) fn measured(mut self, desk: &mut Desk, sample: &LoadSample) -> Phase {
+        for (link, server) in &mut self.servers {
+            let traffic = sample.redirects.get(link).copied().unwrap_or_default();
+            server.used = ByteRate::of(traffic.file_bytes, sample.elapsed);
+        }
+        self.law.measure(&desk.load, &desk.parameters.thresholds);
+        self.low
+            .measure(&self.redirect_levels(), &desk.parameters.thresholds);
+        match release(&desk.parameters, &desk.load, self.low) {
+            Release::Complete => return self.end_all(desk, ShutdownCause::CompleteRelease),
+            Release::Partial => self.release_smallest(desk),
+            Release::None => {}
+        }
+        self.tell_threshold(desk, sample);
+        desk.allocation.set_need(self.need(desk));
+        self.calls.hold_round(desk, &hosts(&self.servers));
+        Phase::Sos(self)
+    }
+
+    /// A rescue server told its D_redi, new or the same.
+    pub(crate) fn rate_told(&mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) {
+        let Some(server) = self.servers.get_mut(&link) else {
+            return;
+        };
+        server.rate = rate;
+        if let Silence::DeathAt(_) = server.silence {
+            server.silence = Silence::DeathAt(desk.after(SILENCE));
+        }
+        let from = server.rate_told;
+        if is_news(from, rate) {
+            server.rate_told = rate;
+            let peer = server.site.host.clone();
+            desk.explain(Reason::RateChanged {
+                peer,
+                from,
+                to: rate,
+            });
+        }
+    }
+
+    /// The rescue server on `link` ended the rescue.
+    pub(crate) fn shut_down(mut self, desk: &mut Desk, link: LinkId) -> Phase {
+        self.part(desk, link, Farewell::None, "it shut the rescue down");
+        self.settle(desk)
+    }
+
+    /// The link is gone.
+    pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
+        self.part(desk, link, Farewell::None, loss.why());
+        self.calls.fail(desk, link, Rejection::Unreachable);
+        self.calls.continue_round(desk, &hosts(&self.servers));
+        self.settle(desk)
+    }
+
+    /// Time has passed: calls may be overdue, rescue servers may have fallen silent.
+    pub(crate) fn time_passed(mut self, desk: &mut Desk) -> Phase {
+        self.calls.give_up(desk);
+        let silent = self.servers.iter().filter(
+            |(_, server)| matches!(server.silence, Silence::DeathAt(death) if desk.now >= death),
+        );
+        let links: Vec<LinkId> = silent.map(|(&link, _)| link).collect();
+        for link in links {
+            self.part(desk, link, Farewell::Drop, LinkLoss::Silent.why());
+        }
+        self.calls.continue_round(desk, &hosts(&self.servers));
+        self.settle(desk)
+    }
+
+    /// Lets all rescue servers go and forgets all calls.
+    pub(crate) fn end_all(mut self, desk: &mut Desk, cause: ShutdownCause) -> Phase {
+        let links: Vec<LinkId> = self.servers.keys().copied().collect();
+        for link in links {
+            self.part(desk, link, Farewell::ShutDown(cause), cause.why());
+        }
+        self.calls.drop_all(desk);
+        desk.allocation.set_need(Need::None);
+        Phase::Normal
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
+        let deaths = self
+            .servers
+            .values()
+            .filter_map(|server| match server.silence {
+                Silence::Natural => None,
+                Silence::DeathAt(death) => Some(death),
+            });
+        deaths.chain(self.calls.next_deadline()).min()
+    }
+
+    /// T_redi of the present interval.
+    pub(crate) fn threshold(&self, desk: &Desk) -> f64 {
+        self.law.threshold(&desk.parameters.thresholds)
+    }
+
+    /// How to redirect in the present interval.
+    pub(crate) fn redirect_plan(&self, desk: &Desk) -> RedirectPlan {
+        let parameters = &desk.parameters;
+        let targets = self.servers.iter().map(|(&link, server)| Target {
+            link,
+            slot: server.slot,
+            alias: server.alias.clone(),
+            rate: server.rate,
+        });
+        RedirectPlan {
+            direct: parameters.usable_rate().times(self.threshold(desk)),
+            usable: parameters.usable_rate(),
+            usable_share: parameters.usable,
+            connection_overhead: parameters.connection_overhead,
+            large_file: parameters.large_file,
+            targets: targets.collect(),
+        }
+    }
+
+    /// Keys with which our rescue servers fetch.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (LinkId, FetchKey)> + '_ {
+        self.servers
+            .iter()
+            .map(|(&link, server)| (link, server.key))
+    }
+
+    /// The rescue servers, for people.
+    pub(crate) fn views(&self) -> Vec<RescueView> {
+        let view = |(&link, server): (&LinkId, &RescueServer)| RescueView {
+            link,
+            slot: server.slot,
+            peer: server.site.clone(),
+            alias: server.alias.clone(),
+            since: server.since,
+            rate: server.rate,
+            used: server.used,
+        };
+        self.servers.iter().map(view).collect()
+    }
+
+    /// In SOS while anybody helps, calling while anybody is asked, else as the load says.
+    fn settle(self, desk: &mut Desk) -> Phase {
+        if !self.servers.is_empty() {
+            return Phase::Sos(self);
+        }
+        measure_need(desk);
+        call_for_help(desk, self.calls)
+    }
+
+    /// One more rescue server is needed when all are used up to T_coff; or when visitors wait
+    /// although our link could still carry their redirects.
+    fn need(&self, desk: &Desk) -> Need {
+        let cutoff = desk.parameters.thresholds.cutoff;
+        if !desk.load.is_above(desk.parameters.thresholds.alert) {
+            return Need::None;
+        }
+        let used_up = self.redirect_levels().iter().all(|&level| level >= cutoff);
+        let starving = desk.load.pressure() == Pressure::Pressed && desk.load.redirects() < cutoff;
+        if used_up || starving {
+            Need::OneMore
+        } else {
+            Need::None
+        }
+    }
+
+    fn redirect_levels(&self) -> Vec<f64> {
+        let level = |server: &RescueServer| redirect_level(server.used, server.rate);
+        self.servers.values().map(level).collect()
+    }
+
+    fn release_smallest(&mut self, desk: &mut Desk) {
+        let smallest = self.servers.iter().min_by_key(|(_, server)| server.rate);
+        if let Some(link) = smallest.map(|(&link, _)| link) {
+            let cause = ShutdownCause::PartialRelease;
+            self.part(desk, link, Farewell::ShutDown(cause), cause.why());
+        }
+        self.low = LowRedirects::default();
+    }
+
+    fn part(&mut self, desk: &mut Desk, link: LinkId, farewell: Farewell, why: &'static str) {
+        let Some(server) = self.servers.remove(&link) else {
+            return;
+        };
+        match farewell {
+            Farewell::ShutDown(cause) => desk.act(Output::ShutDown { link, cause }),
+            Farewell::Drop => desk.act(Output::DropLink { link }),
+            Farewell::None => {}
+        }
+        match farewell {
+            Farewell::ShutDown(_) => {}
+            Farewell::Drop | Farewell::None => desk.rest(&server.site.host, REST_AFTER_LOSS),
+        }
+        desk.retire_key(link, server.key);
+        desk.explain(Reason::RescueEnded {
+            peer: server.site.host,
+            why,
+        });
+    }
+
+    fn tell_threshold(&mut self, desk: &mut Desk, sample: &LoadSample) {
+        let threshold = self.threshold(desk);
+        if (threshold - self.threshold_told).abs() < NEWS {
+            return;
+        }
+        self.threshold_told = threshold;
+        let requests: u64 = sample.redirects.values().map(|t| t.requests).sum();
+        let redirects = requests as f64 / sample.elapsed.as_secs_f64();
+        desk.explain(Reason::RedirectThreshold {
+            threshold,
+            redirects,
+        });
+    }
+}
+
+/// A rate that changed by a tenth is told to people.
+pub(crate) fn is_news(from: ByteRate, to: ByteRate) -> bool {
+    from.less(to).plus(to.less(from)) > from.times(NEWS)
+}
+
+fn hosts(servers: &BTreeMap<LinkId, RescueServer>) -> Vec<HostName> {
+    let host = |server: &RescueServer| server.site.host.clone();
+    servers.values().map(host).collect()
+}

@@ -1,0 +1,461 @@
+//! The side of the rescue server: the origins whose visitors we carry (R5, R9).
+//!
+//! What an origin is allotted: D_resc is divided equally among the origins that are helped, so the
+//! only one gets all of it, and a newcomer takes an equal part from the others, who are told by RATE.
+//! The registry is told what a newcomer would get: D_resc / (origins + 1). That is D_resc less what
+//! is allotted for good; what the present origins have beyond that is theirs until somebody comes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, LinkId, Timestamp, WebAddress};
+
+use crate::aliases::GRACE;
+use crate::allocation::Need;
+use crate::desk::Desk;
+use crate::input::{LinkLoss, LoadSample, RescueCall};
+use crate::load::Load;
+use crate::output::{Output, Reason, ShutdownCause};
+use crate::parameters::Parameters;
+use crate::redirect::{adjusted_rate, initial_rate, whole};
+use crate::rescue::calls::Calls;
+use crate::rescue::rescued::is_news;
+use crate::rescue::{Phase, call_for_help};
+use crate::termination::{Overload, OverloadWatch, idle_time};
+use crate::view::RescueView;
+
+/// Control intervals without an answer to our RATE after which an origin counts as dead.
+const SILENCE: f64 = 3.0;
+
+/// Control intervals for which a closing server waits for its origins' answers.
+const FAREWELL_MAX: f64 = 2.0;
+
+/// A site that rescues at least one other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rescue {
+    origins: BTreeMap<LinkId, Origin>,
+    overload: OverloadWatch,
+}
+
+#[derive(Clone, Debug)]
+struct Origin {
+    site: WebAddress,
+    alias: WebAddress,
+    slot: u8,
+    since: Timestamp,
+    allotted: ByteRate,
+    rate: ByteRate,
+    rate_told: ByteRate,
+    used: ByteRate,
+    idle_max: Duration,
+    last_visit: Timestamp,
+    beat: Beat,
+}
+
+/// Whether an origin hears a RATE in each interval, and answers it.
+#[derive(Clone, Copy, Debug)]
+enum Beat {
+    /// It did not ask for that.
+    None,
+    /// Every RATE was answered so far.
+    Answered,
+    /// None was since then.
+    UnansweredSince(Timestamp),
+}
+
+/// Our rescues were shut down; the origins have not confirmed it yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Closing {
+    awaiting: BTreeSet<LinkId>,
+    until: Timestamp,
+}
+
+impl Rescue {
+    /// An origin calls: helps it, or says why not.
+    pub(crate) fn called(mut self, desk: &mut Desk, link: LinkId, call: &RescueCall) -> Phase {
+        self.replace(desk, link, call);
+        match self.take_in(desk, link, call) {
+            Ok(()) => {}
+            Err(why) => reject(desk, link, call, why),
+        }
+        self.settle()
+    }
+
+    /// A control interval is over.
+    pub(crate) fn measured(mut self, desk: &mut Desk, sample: &LoadSample) -> Phase {
+        for (link, origin) in &mut self.origins {
+            let traffic = sample.rescue.get(link).copied().unwrap_or_default();
+            origin.used = ByteRate::of(traffic.bytes, sample.elapsed);
+            if traffic.requests > 0 {
+                origin.last_visit = desk.now;
+            }
+        }
+        let thresholds = desk.parameters.thresholds;
+        match self.overload.measure(&desk.load, &thresholds) {
+            Overload::None => {}
+            Overload::Partial => return self.shed_largest(desk),
+            Overload::Complete => {
+                desk.allocation.set_need(Need::OneMore);
+                return self.close(desk, ShutdownCause::Overload);
+            }
+        }
+        for (&link, origin) in &mut self.origins {
+            let rate = adjusted_rate(origin.rate, origin.allotted, origin.used, &thresholds);
+            origin.tell(desk, link, rate);
+        }
+        Phase::Rescue(self)
+    }
+
+    /// An origin answered a RATE.
+    pub(crate) fn answered(&mut self, link: LinkId) {
+        if let Some(origin) = self.origins.get_mut(&link) {
+            origin.beat = match origin.beat {
+                Beat::None => Beat::None,
+                Beat::Answered | Beat::UnansweredSince(_) => Beat::Answered,
+            };
+        }
+    }
+
+    /// The origin on `link` let us go.
+    pub(crate) fn released(mut self, desk: &mut Desk, link: LinkId) -> Phase {
+        let until = desk.after(1.0);
+        self.part(desk, link, until, "it needs no more help");
+        self.share_out(desk);
+        self.settle()
+    }
+
+    /// The link is gone.
+    pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
+        let until = desk.after(GRACE);
+        self.part(desk, link, until, loss.why());
+        self.share_out(desk);
+        self.settle()
+    }
+
+    /// Time has passed: origins may have fallen silent, or sent nobody for too long.
+    pub(crate) fn time_passed(mut self, desk: &mut Desk) -> Phase {
+        for link in self.find(|origin| origin.is_silent(desk)) {
+            desk.act(Output::DropLink { link });
+            let until = desk.after(GRACE);
+            self.part(desk, link, until, LinkLoss::Silent.why());
+        }
+        let idle = self.find(|origin| desk.now >= origin.idle_at());
+        let closing = self.shut_down(desk, idle, ShutdownCause::Idle);
+        self.share_out(desk);
+        self.settle_after(closing)
+    }
+
+    /// The operator reloaded the settings.
+    pub(crate) fn settings_changed(mut self, desk: &mut Desk) -> Phase {
+        if !desk.parameters.takes_part() || desk.parameters.origins_max == 0 {
+            return self.close(desk, ShutdownCause::Drain);
+        }
+        self.share_out(desk);
+        Phase::Rescue(self)
+    }
+
+    /// Ends all rescues.
+    pub(crate) fn close(mut self, desk: &mut Desk, cause: ShutdownCause) -> Phase {
+        let all = self.find(|_| true);
+        let closing = self.shut_down(desk, all, cause);
+        self.settle_after(closing)
+    }
+
+    /// What a newcomer would get: d_free.
+    pub(crate) fn free(&self, parameters: &Parameters) -> ByteRate {
+        if self.origins.len() >= parameters.origins_max {
+            return ByteRate::ZERO;
+        }
+        share(parameters, self.origins.len() + 1)
+    }
+
+    pub(crate) fn next_deadline(&self, interval: impl Fn(f64) -> Duration) -> Option<Timestamp> {
+        let deadline = |origin: &Origin| match origin.beat {
+            Beat::None | Beat::Answered => origin.idle_at(),
+            Beat::UnansweredSince(since) => origin.idle_at().min(since + interval(SILENCE)),
+        };
+        self.origins.values().map(deadline).min()
+    }
+
+    /// The origins, for people.
+    pub(crate) fn views(&self) -> Vec<RescueView> {
+        let view = |(&link, origin): (&LinkId, &Origin)| RescueView {
+            link,
+            slot: origin.slot,
+            peer: origin.site.clone(),
+            alias: origin.alias.clone(),
+            since: origin.since,
+            rate: origin.rate,
+            used: origin.used,
+        };
+        self.origins.iter().map(view).collect()
+    }
+
+    /// An origin that calls again has restarted: its old rescue is dead.
+    fn replace(&mut self, desk: &mut Desk, link: LinkId, call: &RescueCall) {
+        let host = call.origin.host.clone();
+        for old in self.find(|origin| origin.site.host == host) {
+            if old != link {
+                desk.act(Output::DropLink { link: old });
+            }
+            let until = desk.after(GRACE);
+            self.part(desk, old, until, "it called again");
+        }
+    }
+
+    fn take_in(
+        &mut self,
+        desk: &mut Desk,
+        link: LinkId,
+        call: &RescueCall,
+    ) -> Result<(), &'static str> {
+        self.check(desk, link, call)?;
+        let slot = desk.slots.take(|slot| desk.aliases.uses_slot(slot));
+        let slot = slot.ok_or("too many rescues ended a moment ago")?;
+        let alias = desk.aliases.give(&desk.parameters, call, link, slot);
+        let alias = alias.ok_or("no alias can be made")?;
+        desk.act(Output::RememberAliases);
+        let origin = Origin {
+            site: call.origin.clone(),
+            alias: WebAddress {
+                host: alias,
+                port: desk.parameters.site.port,
+            },
+            slot,
+            since: desk.now,
+            allotted: ByteRate::ZERO,
+            rate: ByteRate::ZERO,
+            rate_told: ByteRate::ZERO,
+            used: ByteRate::ZERO,
+            idle_max: idle_time(call.idle_max),
+            last_visit: desk.now,
+            beat: if call.beats {
+                Beat::Answered
+            } else {
+                Beat::None
+            },
+        };
+        self.origins.insert(link, origin);
+        self.share_out(desk);
+        self.welcome(desk, link);
+        Ok(())
+    }
+
+    /// Why an origin cannot be helped, if so.
+    fn check(&self, desk: &Desk, link: LinkId, call: &RescueCall) -> Result<(), &'static str> {
+        let parameters = &desk.parameters;
+        let host = &call.origin.host;
+        if !parameters.takes_part() {
+            return Err("this site takes no part in a community");
+        }
+        if *host == parameters.site.host {
+            return Err("it carries our own name");
+        }
+        if desk.aliases.contains(host) {
+            return Err("its name is an alias that we gave out");
+        }
+        if self.origins.contains_key(&link) {
+            return Err("another origin was helped over the same link");
+        }
+        if self.is_loaded(&desk.load, parameters) {
+            return Err("our own load is above the alert threshold");
+        }
+        if self.free(parameters) == ByteRate::ZERO {
+            return Err("no rescue capacity is free");
+        }
+        Ok(())
+    }
+
+    /// Rescue traffic fills a rescue server by design: beside it only its own load counts.
+    fn is_loaded(&self, load: &Load, parameters: &Parameters) -> bool {
+        if self.origins.is_empty() {
+            load.is_above(parameters.thresholds.alert)
+        } else {
+            load.own() > parameters.thresholds.alert || load.is_above(parameters.thresholds.cutoff)
+        }
+    }
+
+    fn welcome(&mut self, desk: &mut Desk, link: LinkId) {
+        let Some(origin) = self.origins.get_mut(&link) else {
+            return;
+        };
+        origin.rate = initial_rate(origin.allotted, &desk.parameters.thresholds);
+        origin.rate_told = origin.rate;
+        desk.explain(Reason::RescueBegan {
+            peer: origin.site.host.clone(),
+            rate: origin.rate,
+        });
+        desk.act(Output::AcceptSos {
+            link,
+            alias: origin.alias.clone(),
+            rate: origin.rate,
+        });
+    }
+
+    /// Divides D_resc anew; whoever has more than D_init now is cut to it. Whoever gets more is
+    /// raised by the law of the next interval.
+    fn share_out(&mut self, desk: &mut Desk) {
+        let share = share(&desk.parameters, self.origins.len());
+        let initial = initial_rate(share, &desk.parameters.thresholds);
+        for (&link, origin) in &mut self.origins {
+            origin.allotted = share;
+            if origin.rate > initial {
+                origin.change_rate(desk, link, initial);
+            }
+        }
+    }
+
+    fn shed_largest(mut self, desk: &mut Desk) -> Phase {
+        let largest = self.origins.iter().max_by_key(|(_, origin)| origin.used);
+        let links = largest.map(|(&link, _)| link).into_iter().collect();
+        let closing = self.shut_down(desk, links, ShutdownCause::Overload);
+        self.share_out(desk);
+        self.settle_after(closing)
+    }
+
+    fn shut_down(&mut self, desk: &mut Desk, links: Vec<LinkId>, cause: ShutdownCause) -> Closing {
+        for &link in &links {
+            desk.act(Output::ShutDown { link, cause });
+            let until = desk.after(GRACE);
+            self.part(desk, link, until, cause.why());
+        }
+        Closing {
+            awaiting: links.into_iter().collect(),
+            until: desk.after(FAREWELL_MAX),
+        }
+    }
+
+    fn part(&mut self, desk: &mut Desk, link: LinkId, until: Timestamp, why: &'static str) {
+        if let Some(origin) = self.origins.remove(&link) {
+            desk.aliases.end(link, until);
+            desk.explain(Reason::RescueEnded {
+                peer: origin.site.host,
+                why,
+            });
+        }
+    }
+
+    fn find(&self, is_sought: impl Fn(&Origin) -> bool) -> Vec<LinkId> {
+        let sought = self.origins.iter().filter(|(_, origin)| is_sought(origin));
+        sought.map(|(&link, _)| link).collect()
+    }
+
+    fn settle(self) -> Phase {
+        if self.origins.is_empty() {
+            Phase::Normal
+        } else {
+            Phase::Rescue(self)
+        }
+    }
+
+    /// The last rescue that we end ourselves is over only when the origin has confirmed it.
+    fn settle_after(self, closing: Closing) -> Phase {
+        if self.origins.is_empty() && !closing.awaiting.is_empty() {
+            Phase::Closing(closing)
+        } else {
+            self.settle()
+        }
+    }
+}
+
+impl Origin {
+    /// The rate after an interval: told if it changed, or as a beat.
+    fn tell(&mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) {
+        let is_changed = rate != self.rate;
+        match self.beat {
+            Beat::None if !is_changed => {}
+            Beat::None | Beat::Answered | Beat::UnansweredSince(_) => {
+                self.change_rate(desk, link, rate);
+            }
+        }
+    }
+
+    fn change_rate(&mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) {
+        self.rate = rate;
+        if self.beat_is_answered() {
+            self.beat = Beat::UnansweredSince(desk.now);
+        }
+        desk.act(Output::TellRate { link, rate });
+        let from = self.rate_told;
+        if is_news(from, rate) {
+            self.rate_told = rate;
+            let peer = self.site.host.clone();
+            desk.explain(Reason::RateChanged {
+                peer,
+                from,
+                to: rate,
+            });
+        }
+    }
+
+    fn beat_is_answered(&self) -> bool {
+        match self.beat {
+            Beat::Answered => true,
+            Beat::None | Beat::UnansweredSince(_) => false,
+        }
+    }
+
+    fn is_silent(&self, desk: &Desk) -> bool {
+        match self.beat {
+            Beat::None | Beat::Answered => false,
+            Beat::UnansweredSince(since) => desk.now >= since + desk.parameters.intervals(SILENCE),
+        }
+    }
+
+    fn idle_at(&self) -> Timestamp {
+        self.last_visit + self.idle_max
+    }
+}
+
+impl Closing {
+    /// The origin on `link` knows, or is gone.
+    pub(crate) fn confirmed(mut self, desk: &mut Desk, link: LinkId) -> Phase {
+        self.awaiting.remove(&link);
+        self.settle(desk)
+    }
+
+    /// A control interval is over: the need for help may have come or gone.
+    pub(crate) fn measured(self, desk: &mut Desk) -> Phase {
+        let need = if desk.load.own() > desk.parameters.thresholds.alert {
+            Need::OneMore
+        } else {
+            Need::None
+        };
+        desk.allocation.set_need(need);
+        Phase::Closing(self)
+    }
+
+    /// Time has passed: an origin that does not answer is not waited for any longer.
+    pub(crate) fn time_passed(self, desk: &mut Desk) -> Phase {
+        if desk.now >= self.until {
+            return call_for_help(desk, Calls::default());
+        }
+        Phase::Closing(self)
+    }
+
+    pub(crate) fn next_deadline(&self) -> Timestamp {
+        self.until
+    }
+
+    fn settle(self, desk: &mut Desk) -> Phase {
+        if self.awaiting.is_empty() {
+            return call_for_help(desk, Calls::default());
+        }
+        Phase::Closing(self)
+    }
+}
+
+/// Says no.
+pub(crate) fn reject(desk: &mut Desk, link: LinkId, call: &RescueCall, why: &'static str) {
+    let reason = Reason::SosRejected {
+        origin: call.origin.host.clone(),
+        why,
+    };
+    desk.journal.note(desk.now, reason.clone());
+    desk.act(Output::RejectSos { link, reason });
+}
+
+/// D_alloc with so many origins.
+fn share(parameters: &Parameters, origins: usize) -> ByteRate {
+    whole(parameters.rescue_rate().times(1.0 / origins.max(1) as f64))
+}
