@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use crate::command::{Failure, is_installed};
 use crate::server::Server;
@@ -32,6 +33,9 @@ access = "off"
 [state]
 folder = "./state"
 "#;
+
+/// When the files were last changed, so that scripts can name it: 1 January 2020.
+const CHANGED: Duration = Duration::from_secs(1_577_836_800);
 
 /// The folder that the scripts ask about.
 const FILES: &[(&str, &str)] = &[
@@ -93,6 +97,11 @@ fn furnish(folder: &Path) -> Result<(), Failure> {
         let parent = file.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(failed("make", parent))?;
         fs::write(&file, text).map_err(failed("write", &file))?;
+        fs::File::options()
+            .write(true)
+            .open(&file)
+            .and_then(|open| open.set_modified(SystemTime::UNIX_EPOCH + CHANGED))
+            .map_err(failed("date", &file))?;
     }
     Ok(())
 }
