@@ -46,6 +46,8 @@ pub enum Input<'a> {
     BytesReceived(&'a [u8]),
     /// The other side will send no more, or the connection broke.
     PeerClosed,
+    /// The other side takes no bytes: what we had to send could not be written in time.
+    PeerStalled,
     /// The deadline has come, or some earlier or later time.
     TimerFired,
     /// We accept the SOS with this offer; its `beats` is kept only if the SOS asked for it.
@@ -117,6 +119,7 @@ impl RescueSession {
         match input {
             Input::BytesReceived(bytes) => self.read(now, bytes, &mut out),
             Input::PeerClosed => self.peer_closed(&mut out),
+            Input::PeerStalled => self.fail(Fault::Stalled, &mut out),
             Input::TimerFired => self.check_deadlines(now, &mut out),
             Input::SosAccepted(offer) => self.accept(offer, &mut out),
             Input::SosRejected => self.reject(&mut out),

@@ -135,6 +135,7 @@ fn table() -> String {
             .unwrap_or(Timestamp::from_seconds(3600));
         for (what, now, input) in [
             ("(peer closed)", Timestamp::ZERO, Input::PeerClosed),
+            ("(peer stalled)", Timestamp::ZERO, Input::PeerStalled),
             ("(timer, early)", Timestamp::ZERO, Input::TimerFired),
             ("(timer, at the deadline)", late, Input::TimerFired),
             ("(accept)", Timestamp::ZERO, Input::SosAccepted(offer())),

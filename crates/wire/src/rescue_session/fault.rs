@@ -61,6 +61,9 @@ pub enum Fault {
     /// It did not answer.
     #[error("no answer came in time")]
     NoAnswer,
+    /// It does not take what we send.
+    #[error("peer does not take what is sent to it")]
+    Stalled,
     /// It began a line and did not end it.
     #[error("half a line came, and its end did not come in time")]
     HalfLine,
@@ -130,7 +133,9 @@ impl Fault {
     pub const fn kind(self) -> FaultKind {
         match self {
             Self::PeerClosed => FaultKind::Closed,
-            Self::NoSos | Self::NoAnswer | Self::HalfLine | Self::NoDecision => FaultKind::Silent,
+            Self::NoSos | Self::NoAnswer | Self::Stalled | Self::HalfLine | Self::NoDecision => {
+                FaultKind::Silent
+            }
             Self::LineTooLong(_)
             | Self::Malformed(_)
             | Self::TooManyMessages
@@ -148,6 +153,7 @@ impl Fault {
             Self::PeerClosed => "peer_closed",
             Self::NoSos => "no_sos",
             Self::NoAnswer => "no_answer",
+            Self::Stalled => "stalled",
             Self::HalfLine => "half_line",
             Self::NoDecision => "no_decision",
             Self::LineTooLong(_) => "line_too_long",
