@@ -4,6 +4,10 @@
 
 pub mod admin_client;
 pub mod command;
+pub mod community_socket;
 pub mod explain;
+pub mod registry_client;
+pub mod registry_server;
+pub mod rescue_link;
 pub mod settings;
 pub mod state;

@@ -1,0 +1,292 @@
+//! What a site has to do with its registry: offers itself, looks for candidates, looks up callers.
+//!
+//! [`Directory`] is what the rest of the server sees; a mesh, SLP or an external store would be another
+//! `Directory`. [`RegistryClient`] speaks the registry protocol. One task owns the connection, keeps it
+//! open between exchanges, and opens it again with growing pauses when it is lost. What was
+//! registered last is registered again after each loss, because a registry that was restarted knows
+//! nothing; so a site is found again soon after its registry has come back.
+//!
+//! Every exchange has a deadline and every failure is a sentence for the status page.
+
+mod exchange;
+mod keeper;
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_control::Candidate;
+use levee_observe::RegistryStatus;
+use levee_vocab::HostName;
+use levee_wire::ParseError;
+use levee_wire::registry::{Entry, Reply, Request};
+use thiserror::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use crate::rescue_link::{AddressBook, LinkCharge};
+use keeper::{Ask, Keeper};
+
+/// A place where the sites of a community find each other.
+pub trait Directory: Send + Sync {
+    /// Offers this site to the community for the entry's lifetime; gives the lifetime granted.
+    fn register(
+        &self,
+        entry: Entry,
+    ) -> impl Future<Output = Result<Duration, DirectoryError>> + Send;
+
+    /// Takes this site's offer back.
+    fn deregister(&self, site: HostName)
+    -> impl Future<Output = Result<(), DirectoryError>> + Send;
+
+    /// The best `count` offers of others, largest first.
+    fn search(
+        &self,
+        count: usize,
+    ) -> impl Future<Output = Result<Vec<Candidate>, DirectoryError>> + Send;
+
+    /// The offer of one site.
+    fn lookup(
+        &self,
+        site: HostName,
+    ) -> impl Future<Output = Result<Option<Entry>, DirectoryError>> + Send;
+}
+
+/// Why a directory did not do what was asked.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// It could not be connected to.
+    #[error("cannot connect to registry {registry}: {source}")]
+    Unreachable {
+        /// Its address.
+        registry: SocketAddr,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// It was away a moment ago and is not tried again yet.
+    #[error("registry {registry} is away, next attempt in {:.1} s", .left.as_secs_f64())]
+    Resting {
+        /// Its address.
+        registry: SocketAddr,
+        /// Time to the next attempt.
+        left: Duration,
+    },
+    /// No answer in time.
+    #[error("registry {registry} did not answer within {:.1} s", .wait.as_secs_f64())]
+    TimedOut {
+        /// Its address.
+        registry: SocketAddr,
+        /// How long we waited.
+        wait: Duration,
+    },
+    /// It closed the connection.
+    #[error("registry {registry} closed the connection")]
+    Closed {
+        /// Its address.
+        registry: SocketAddr,
+    },
+    /// What it said is no answer to what was asked.
+    #[error("registry {registry} gave an answer that makes no sense: {what}")]
+    Garbage {
+        /// Its address.
+        registry: SocketAddr,
+        /// What was wrong with it.
+        what: Nonsense,
+    },
+    /// It said no.
+    #[error("registry {registry} refused: {code} {text}")]
+    Refused {
+        /// Its address.
+        registry: SocketAddr,
+        /// Its code.
+        code: u16,
+        /// Its reason.
+        text: String,
+    },
+    /// Too many requests are waiting for it already.
+    #[error("too many requests to registry {registry} are waiting")]
+    Busy {
+        /// Its address.
+        registry: SocketAddr,
+    },
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Nonsense {
+    /// A line is no message.
+    #[error("{0}")]
+    Line(#[from] ParseError),
+    /// A line has no end.
+    #[error("{0}")]
+    TooLong(#[from] levee_wire::LineTooLong),
+    /// It answers another request.
+    #[error("wrong sequence number")]
+    WrongNumber,
+    /// More entries than were asked for.
+    #[error("more entries than were asked for")]
+    TooManyEntries,
+    /// It answers another kind of request.
+    #[error("not an answer to this kind of request")]
+    WrongKind,
+}
+
+/// What a client of a registry needs to know.
+#[derive(Clone)]
+pub struct RegistryClientSettings {
+    /// The registry.
+    pub registry: SocketAddr,
+    /// This site, which does not look for itself.
+    pub site: HostName,
+    /// The address to speak from, if this machine has it: the one that is registered.
+    pub source: Option<IpAddr>,
+    /// Longest time for one exchange, connecting included.
+    pub exchange_wait: Duration,
+    /// Shortest pause before the registry is tried again; each further one is twice as long.
+    pub retry_delay_min: Duration,
+    /// Longest pause.
+    pub retry_delay_max: Duration,
+    /// Seed of the jitter.
+    pub seed: u64,
+    /// Told of what is sent.
+    pub charge: LinkCharge,
+}
+
+impl RegistryClientSettings {
+    /// The defaults for a site and its registry.
+    pub fn new(registry: SocketAddr, site: HostName, seed: u64) -> Self {
+        Self {
+            registry,
+            site,
+            source: None,
+            exchange_wait: Duration::from_secs(2),
+            // A registry that restarts is back within a second; one that is gone for good is asked
+            // six times a minute.
+            retry_delay_min: Duration::from_millis(200),
+            retry_delay_max: Duration::from_secs(10),
+            seed,
+            charge: Arc::new(|_| {}),
+        }
+    }
+}
+
+/// A connection to a registry. Cheap to clone; the connection ends with the last clone.
+#[derive(Clone, Debug)]
+pub struct RegistryClient {
+    asks: mpsc::Sender<Ask>,
+    status: watch::Receiver<RegistryStatus>,
+    registry: SocketAddr,
+    site: HostName,
+    wait: Duration,
+}
+
+impl RegistryClient {
+    /// Starts the task that keeps the connection. Needs a tokio runtime.
+    pub fn start(settings: RegistryClientSettings) -> Self {
+        let (asks, inbox) = mpsc::channel(ASKS_MAX);
+        let (told, status) = watch::channel(RegistryStatus {
+            address: settings.registry.to_string(),
+            connected: false,
+            last_error: String::new(),
+        });
+        let client = Self {
+            asks,
+            status,
+            registry: settings.registry,
+            site: settings.site.clone(),
+            wait: settings.exchange_wait,
+        };
+        tokio::spawn(Keeper::new(settings, told).run(inbox));
+        client
+    }
+
+    /// How it stands with the registry.
+    pub fn status(&self) -> RegistryStatus {
+        self.status.borrow().clone()
+    }
+
+    /// Waits until how it stands with the registry has changed; false when it will not change again.
+    /// Dropped half-way, nothing is lost.
+    pub async fn status_changed(&mut self) -> bool {
+        self.status.changed().await.is_ok()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, DirectoryError> {
+        let (answer, answered) = oneshot::channel();
+        let registry = self.registry;
+        let busy = |_| DirectoryError::Busy { registry };
+        self.asks.try_send(Ask { request, answer }).map_err(busy)?;
+        match timeout(self.wait, answered).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(DirectoryError::Closed { registry }),
+            Err(_) => {
+                let wait = self.wait;
+                Err(DirectoryError::TimedOut { registry, wait })
+            }
+        }
+    }
+
+    const fn wrong_kind(&self) -> DirectoryError {
+        let (registry, what) = (self.registry, Nonsense::WrongKind);
+        DirectoryError::Garbage { registry, what }
+    }
+}
+
+/// Dropped half-way, an exchange that has begun is finished, and its result thrown away.
+impl Directory for RegistryClient {
+    async fn register(&self, entry: Entry) -> Result<Duration, DirectoryError> {
+        match self.ask(Request::Register(entry)).await? {
+            Reply::Registered(lifetime) => Ok(lifetime),
+            Reply::Found(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
+    }
+
+    async fn deregister(&self, site: HostName) -> Result<(), DirectoryError> {
+        match self.ask(Request::Deregister(site)).await? {
+            Reply::Removed(_) => Ok(()),
+            Reply::Registered(_) | Reply::Found(_) | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
+    }
+
+    async fn search(&self, count: usize) -> Result<Vec<Candidate>, DirectoryError> {
+        let except = Some(self.site.clone());
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        match self.ask(Request::Search { count, except }).await? {
+            Reply::Found(entries) => Ok(entries.into_iter().map(candidate).collect()),
+            Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
+    }
+
+    async fn lookup(&self, site: HostName) -> Result<Option<Entry>, DirectoryError> {
+        match self.ask(Request::Query(site.clone())).await? {
+            Reply::Found(entries) => Ok(entries.into_iter().find(|entry| entry.site.host == site)),
+            Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
+    }
+}
+
+/// Rescue links ask the registry whether a caller is at the address that it names.
+impl AddressBook for RegistryClient {
+    fn address_of<'a>(
+        &'a self,
+        site: &'a HostName,
+    ) -> Pin<Box<dyn Future<Output = Option<IpAddr>> + Send + 'a>> {
+        Box::pin(async move {
+            let entry = self.lookup(site.clone()).await.ok().flatten();
+            entry.map(|entry| entry.rescue.ip())
+        })
+    }
+}
+
+fn candidate(entry: Entry) -> Candidate {
+    Candidate {
+        site: entry.site,
+        rescue: entry.rescue,
+        free: entry.free,
+    }
+}
+
+/// A site asks a few times in ten seconds; more than this is waiting only when the registry is away.
+const ASKS_MAX: usize = 32;

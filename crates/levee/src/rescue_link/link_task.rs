@@ -1,0 +1,291 @@
+//! One rescue link: runs the pure session over a socket, until either is over.
+//!
+//! Reads little at a time, writes with a deadline, and waits for nothing without one. It decides
+//! nothing but whether the address in an SOS may be believed, which needs a look into the registry.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use levee_control::{Candidate, Input, Rejection, RescueCall};
+use levee_net::Clock;
+use levee_vocab::{FetchKey, LinkId};
+use levee_wire::rescue::{Message, Sos};
+use levee_wire::{Ending, Event, Output, RescueSession};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
+use super::{LinkCharge, LinkSettings, Peer, Saying, translation};
+use crate::community_socket;
+
+/// What every link needs.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) settings: Arc<LinkSettings>,
+    pub(super) address_book: Arc<dyn AddressBook>,
+    pub(super) charge: LinkCharge,
+    pub(super) events: mpsc::Sender<Input>,
+}
+
+/// How a link ended, for the log and the counters.
+#[derive(Debug)]
+pub(super) struct Report {
+    pub(super) peer: Peer,
+    pub(super) end: LinkEnd,
+}
+
+#[derive(Debug)]
+pub(super) enum LinkEnd {
+    /// As the session says.
+    Session(Ending),
+    /// The address in the SOS, or of the candidate, is not believed.
+    AddressRefused(AddressRefusal),
+    /// The candidate could not be connected to.
+    NotConnected(io::Error),
+    /// The operating system gave no randomness, so there is no key.
+    NoKey(getrandom::Error),
+}
+
+/// A link that another server opened to us.
+pub(super) async fn answer(
+    context: Context,
+    stream: TcpStream,
+    peer: Peer,
+    sayings: mpsc::Receiver<Saying>,
+    is_greeted: Arc<AtomicBool>,
+) -> Report {
+    let session = RescueSession::answer(Clock.now(), context.settings.session.clone());
+    let task = LinkTask {
+        context,
+        stream,
+        peer,
+        session,
+        sayings,
+        is_greeted,
+        key: FetchKey::from_bytes([0; 16]),
+        refusal: None,
+    };
+    task.run(None).await
+}
+
+/// A link that we open to ask for help.
+pub(super) async fn call(
+    context: Context,
+    link: LinkId,
+    candidate: Candidate,
+    call: RescueCall,
+    sayings: mpsc::Receiver<Saying>,
+) -> Report {
+    let settings = Arc::clone(&context.settings);
+    let address = candidate.rescue;
+    let peer = Peer { link, address };
+    let answer_by = Clock.now() + settings.call_wait;
+    let opened = open(&settings, &candidate, call.address).await;
+    let (stream, key) = match opened {
+        Ok(opened) => opened,
+        Err(end) => {
+            let rejection = Rejection::Unreachable;
+            // The Brain is gone only when the server stops: then nobody wants to know.
+            let _ = context
+                .events
+                .send(Input::RescueRefused { link, rejection })
+                .await;
+            return Report { peer, end };
+        }
+    };
+    let sos = translation::sos(call, key);
+    let (session, first) = RescueSession::call(sos, answer_by, settings.session.clone());
+    let task = LinkTask {
+        context,
+        stream,
+        peer,
+        session,
+        sayings,
+        is_greeted: Arc::default(),
+        key,
+        refusal: None,
+    };
+    task.run(Some(first)).await
+}
+
+async fn open(
+    settings: &LinkSettings,
+    candidate: &Candidate,
+    source: IpAddr,
+) -> Result<(TcpStream, FetchKey), LinkEnd> {
+    let target = candidate.rescue;
+    check_range(target.ip(), settings.private_addresses).map_err(LinkEnd::AddressRefused)?;
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(LinkEnd::NoKey)?;
+    let connecting = community_socket::connect(Some(source), target);
+    let stream = timeout(settings.call_wait, connecting)
+        .await
+        .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+        .map_err(LinkEnd::NotConnected)?;
+    Ok((stream, FetchKey::from_bytes(bytes)))
+}
+
+struct LinkTask {
+    context: Context,
+    stream: TcpStream,
+    peer: Peer,
+    session: RescueSession,
+    sayings: mpsc::Receiver<Saying>,
+    /// Set when a whole SOS has come: from then on the link is not thrown out for a newer one.
+    is_greeted: Arc<AtomicBool>,
+    key: FetchKey,
+    refusal: Option<AddressRefusal>,
+}
+
+/// Whether the other side may still send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    Open,
+    Ended,
+}
+
+impl LinkTask {
+    async fn run(mut self, first: Option<Output>) -> Report {
+        let ending = self.live(first).await;
+        self.say_goodbye().await;
+        let end = match self.refusal {
+            Some(refusal) => LinkEnd::AddressRefused(refusal),
+            None => LinkEnd::Session(ending),
+        };
+        let peer = self.peer;
+        Report { peer, end }
+    }
+
+    async fn live(&mut self, first: Option<Output>) -> Ending {
+        let mut buffer = [0; READ_MAX];
+        let mut reading = Reading::Open;
+        if let Some(ending) = self.carry_out(first.into_iter().collect()).await {
+            return ending;
+        }
+        loop {
+            let deadline = self.session.next_deadline();
+            let wait = deadline.map(|deadline| deadline.since(Clock.now()));
+            let outputs = tokio::select! {
+                read = self.stream.read(&mut buffer), if reading == Reading::Open => match read {
+                    Ok(0) | Err(_) => {
+                        reading = Reading::Ended;
+                        self.happens(levee_wire::Input::PeerClosed)
+                    }
+                    Ok(count) => {
+                        self.happens(levee_wire::Input::BytesReceived(&buffer[..count]))
+                    }
+                },
+                saying = self.sayings.recv() => match saying {
+                    Some(saying) => {
+                        let address = self.context.settings.address;
+                        self.happens(translation::said(saying, address))
+                    }
+                    // The switchboard is gone, and with it everybody who could want this link.
+                    None => return Ending::Finished,
+                },
+                () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {
+                    self.happens(levee_wire::Input::TimerFired)
+                }
+            };
+            if let Some(ending) = self.carry_out(outputs).await {
+                return ending;
+            }
+        }
+    }
+
+    fn happens(&mut self, input: levee_wire::Input<'_>) -> Vec<Output> {
+        self.session.handle(Clock.now(), input)
+    }
+
+    /// Carries out what the session wants, in order; the ending if that is what it wants.
+    async fn carry_out(&mut self, outputs: Vec<Output>) -> Option<Ending> {
+        let mut queue = std::collections::VecDeque::from(outputs);
+        while let Some(output) = queue.pop_front() {
+            match output {
+                Output::Send(message) => {
+                    if let Err(failure) = self.write(&message).await {
+                        // What else the session wanted is told before it learns of the failure:
+                        // an event that happened has happened.
+                        queue.retain(|output| !matches!(output, Output::Send(_)));
+                        queue.extend(self.happens(failure));
+                    }
+                }
+                Output::Tell(Event::SosReceived(sos)) => queue.extend(self.take_sos(sos).await),
+                Output::Tell(event) => self.tell(event).await,
+                Output::Close(ending) => return Some(ending),
+            }
+        }
+        None
+    }
+
+    async fn write(&mut self, message: &Message) -> Result<(), levee_wire::Input<'static>> {
+        let mut bytes = Vec::with_capacity(128);
+        message.encode(&mut bytes);
+        (self.context.charge)(bytes.len() as u64 + PACKET_OVERHEAD);
+        let writing = self.stream.write_all(&bytes);
+        match timeout(self.context.settings.write_wait, writing).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(levee_wire::Input::PeerClosed),
+            Err(_) => Err(levee_wire::Input::PeerStalled),
+        }
+    }
+
+    /// The Brain is asked only about callers whose address may be believed.
+    async fn take_sos(&mut self, sos: Sos) -> Vec<Output> {
+        let site = sos.origin.host.clone();
+        let book = Arc::clone(&self.context.address_book);
+        let private = self.context.settings.private_addresses;
+        let peer = self.peer.address.ip();
+        match check_caller(&site, sos.address, peer, private, &*book).await {
+            Ok(()) => {
+                self.is_greeted.store(true, Ordering::Release);
+                self.tell(Event::SosReceived(sos)).await;
+                Vec::new()
+            }
+            Err(refusal) => {
+                self.refusal = Some(refusal);
+                self.happens(levee_wire::Input::SosRejected)
+            }
+        }
+    }
+
+    async fn tell(&self, event: Event) {
+        let input = translation::told(self.peer.link, event, self.key);
+        // The Brain is gone only when the server stops: then nobody wants to know.
+        let _ = self.context.events.send(input).await;
+    }
+
+    /// Closes so that the other side can read our last words: a socket closed with unread bytes in
+    /// it is reset, and a reset takes back what was not read yet.
+    async fn say_goodbye(&mut self) {
+        let closing = async {
+            self.stream.shutdown().await?;
+            let mut buffer = [0; READ_MAX];
+            let mut left = GOODBYE_BYTES;
+            while left > 0 {
+                let count = self.stream.read(&mut buffer).await?;
+                if count == 0 {
+                    break;
+                }
+                left = left.saturating_sub(count);
+            }
+            io::Result::Ok(())
+        };
+        // Whatever goes wrong now, the link is over.
+        let _ = timeout(GOODBYE_WAIT, closing).await;
+    }
+}
+
+/// Lines are short and few; a peer that sends more waits for its turn.
+const READ_MAX: usize = 2048;
+/// Bytes on the link beside a message: the headers of its packet and of the one that acknowledges it.
+const PACKET_OVERHEAD: u64 = 70;
+/// Two round trips around the world.
+const GOODBYE_WAIT: Duration = Duration::from_millis(500);
+/// What an honest peer may have had under way.
+const GOODBYE_BYTES: usize = 64 * 1024;

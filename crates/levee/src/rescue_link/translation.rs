@@ -1,0 +1,97 @@
+//! Between the words of the wire and the words of the Brain. Nothing is decided here.
+
+use std::net::IpAddr;
+
+use levee_control::{Input, LinkLoss, Rejection, RescueCall};
+use levee_vocab::{FetchKey, LinkId};
+use levee_wire::rescue::{Offer, Sos, VERSION};
+use levee_wire::{Event, FaultKind, Refusal};
+
+use super::Saying;
+
+/// The SOS of a call, with the key that the rescue server shall show.
+pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
+    Sos {
+        origin: call.origin,
+        address: call.address,
+        idle_max: call.idle_max,
+        key: Some(key),
+        ttl: call.ttl,
+        beats: call.beats,
+        version: VERSION,
+    }
+}
+
+/// What an SOS says to the Brain.
+pub(super) fn call(sos: Sos) -> RescueCall {
+    RescueCall {
+        origin: sos.origin,
+        address: sos.address,
+        idle_max: sos.idle_max,
+        key: sos.key,
+        ttl: sos.ttl,
+        beats: sos.beats,
+    }
+}
+
+/// What the Brain wants said, as an input of the session. `address` is our own.
+pub(super) fn said(saying: Saying, address: IpAddr) -> levee_wire::Input<'static> {
+    match saying {
+        Saying::Accept { alias, rate } => levee_wire::Input::SosAccepted(Offer {
+            alias,
+            address,
+            rate,
+            // The Brain tells a rate in every interval; the session keeps the promise to itself if
+            // the caller did not ask for it.
+            beats: true,
+        }),
+        Saying::Reject => levee_wire::Input::SosRejected,
+        Saying::Rate(rate) => levee_wire::Input::RateChanged(rate),
+        Saying::ShutDown => levee_wire::Input::ShutdownDecided,
+    }
+}
+
+/// What a session tells, as an input of the Brain. `key` is the one that our SOS carried.
+pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Input {
+    match event {
+        Event::SosReceived(sos) => Input::SosReceived {
+            link,
+            call: call(sos),
+        },
+        Event::Accepted(offer) => Input::RescueAccepted {
+            link,
+            alias: offer.alias,
+            address: offer.address,
+            rate: offer.rate,
+            key,
+            beats: offer.beats,
+        },
+        Event::NotRescued(refusal) => Input::RescueRefused {
+            link,
+            rejection: rejection(refusal),
+        },
+        Event::RateReceived(rate) => Input::RateReceived { link, rate },
+        Event::AnswerReceived => Input::AnswerReceived { link },
+        Event::ShutdownReceived => Input::ShutdownReceived { link },
+        Event::Lost(kind) => Input::LinkLost {
+            link,
+            loss: loss(kind),
+        },
+    }
+}
+
+const fn rejection(refusal: Refusal) -> Rejection {
+    match refusal {
+        Refusal::Refused => Rejection::Refused,
+        Refusal::Unreachable => Rejection::Unreachable,
+        Refusal::Garbage => Rejection::Garbage,
+    }
+}
+
+const fn loss(kind: FaultKind) -> LinkLoss {
+    match kind {
+        FaultKind::Closed => LinkLoss::Closed,
+        FaultKind::Silent => LinkLoss::Silent,
+        FaultKind::Garbage => LinkLoss::Garbage,
+    }
+}
