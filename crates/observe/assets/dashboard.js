@@ -16,6 +16,7 @@ const Words = {
     if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
     return seconds < 1 ? `${Math.round(seconds * 1e3)} ms` : `${seconds.toFixed(1)} s`;
   },
+  count(number) { return number.toLocaleString("en"); },
   clock(unix) { return new Date(unix * 1000).toISOString().slice(11, 19); },
   state(status) {
     if (!status.ready) return "starting";
@@ -50,7 +51,7 @@ function colour(name) {
 }
 
 // Lines differ in colour and in dash, so that no meaning hangs on colour alone.
-function chart(id, lines, show) {
+function chart(id, lines, show, marks) {
   const element = document.getElementById(id);
   const axis = { stroke: colour("faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
   const series = lines.map((line) => ({
@@ -59,20 +60,46 @@ function chart(id, lines, show) {
   }));
   const options = {
     width: element.clientWidth, height: 250, cursor: { drag: { x: false, y: false } },
-    scales: { x: { time: false, range: [-KEPT, 0] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.08)] } },
+    scales: { x: { time: false, range: [-KEPT, 0] }, y: { range: (_, low, high) => [0, 1.08 * Math.max(1, high, ...marks().map((m) => m.at))] } },
+    hooks: { draw: [(plot) => drawMarks(plot, marks())] },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
-      { ...axis, size: 74, values: (_, ticks) => ticks.map(show) },
+      { ...axis, incrs: [30, 60], values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, size: 82, values: (_, ticks) => ticks.map(show) },
     ],
     series: [{ label: "time", value: (_, value) => (value == null ? "–" : `${Math.round(value)} s`) }, ...series],
   };
   return { plot: new uPlot(options, [[]].concat(lines.map(() => [])), element), lines, element };
 }
 
-function makeCharts(status) {
+// The thresholds as dotted lines with their names, over the whole width.
+function drawMarks(plot, marks) {
+  const { ctx, bbox } = plot;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = colour("faint");
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([2 * ratio, 4 * ratio]);
+  ctx.font = `${11 * ratio}px sans-serif`;
+  ctx.textAlign = "left";
+  for (const { name, at } of marks) {
+    const y = plot.valToPos(at, "y", true);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, y);
+    ctx.lineTo(bbox.left + bbox.width, y);
+    ctx.stroke();
+    ctx.fillText(name, bbox.left + 4 * ratio, y - 5 * ratio);
+  }
+  ctx.restore();
+}
+
+function thresholds() {
+  if (!latest) return [];
+  const names = ["T_low", "T_alert", "T_high", "T_coff"];
+  return names.map((name, index) => ({ name, at: latest.thresholds[index] * latest.link.usable }));
+}
+
+function makeCharts() {
   for (const { plot } of charts) plot.destroy();
-  const level = (index) => (snapshot) => status.thresholds[index] * snapshot.usable;
-  const bound = (label, pick) => ({ label, pick, colour: "faint", width: 1, dash: [2, 4] });
   charts = [
     chart("rates", [
       { label: "out", pick: (s) => s.out, colour: "ink", fill: true },
@@ -80,13 +107,12 @@ function makeCharts(status) {
       { label: "redirects", pick: (s) => s.redirect, colour: "redirect", dash: [6, 3] },
       { label: "for others", pick: (s) => s.rescue, colour: "rescue", dash: [3, 3] },
       { label: "T_redi", pick: (s) => (s.redirect_threshold == null ? null : s.redirect_threshold * s.usable), colour: "refusal", width: 1.5 },
-      bound("T_low", level(0)), bound("T_alert", level(1)), bound("T_high", level(2)), bound("T_coff", level(3)),
-    ], Words.rate),
+    ], Words.rate, thresholds),
     chart("requests", [
       { label: "requests", pick: (s) => s.requests, colour: "own", fill: true },
       { label: "redirects", pick: (s) => s.redirects, colour: "redirect", dash: [8, 3] },
       { label: "refusals", pick: (s) => s.refusals, colour: "refusal", dash: [3, 3] },
-    ], Words.perSecond),
+    ], Words.perSecond, () => []),
   ];
 }
 
@@ -95,6 +121,8 @@ function drawCharts() {
   const times = snapshots.map((snapshot) => snapshot.uptime - now);
   for (const { plot, lines } of charts) {
     plot.setData([times].concat(lines.map((line) => snapshots.map(line.pick))));
+    // The newest values, unless somebody points at older ones; after the chart has set its own.
+    setTimeout(() => { if (plot.cursor.idx == null) plot.setLegend({ idx: times.length - 1 }); });
   }
 }
 
@@ -123,17 +151,17 @@ function drawFigures(status) {
   const figures = [
     ["Link in use", link.usable ? Words.percent(rates.out / link.usable) : "–"],
     ["Redirected files", Words.rate(rates.redirected_files)],
-    ["Waiting requests", status.waiting],
+    ["Waiting requests", Words.count(status.waiting)],
     ["Median latency", Words.latency(status.latency.p50)],
     ["99th percentile", Words.latency(status.latency.p99)],
-    ["Connections", status.connections[0]],
+    ["Connections", Words.count(status.connections[0])],
     ["Cache", Words.bytes(status.cache_bytes[0])],
-    ["Requests, all", lifetime.requests],
-    ["Redirects, all", lifetime.redirects],
-    ["Refused, all", lifetime.refused],
-    ["Redirects at risk", lifetime.redirects_at_risk],
+    ["Requests, all", Words.count(lifetime.requests)],
+    ["Redirects, all", Words.count(lifetime.redirects)],
+    ["Refused, all", Words.count(lifetime.refused)],
+    ["Redirects at risk", Words.count(lifetime.redirects_at_risk)],
     ["Registry", status.registry.address ? (status.registry.connected ? "answers" : "does not answer") : "none"],
-    ["Next we would ask", status.candidates.length ? status.candidates[0][0] : "nobody"],
+    ["Asked next", status.candidates.length ? status.candidates[0][0] : "nobody"],
   ];
   document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
     const row = element("div");
@@ -172,8 +200,9 @@ async function beat() {
       snapshots = (await read("/history.json")).snapshots.filter((s) => s.uptime < status.uptime);
     }
     note(status);
-    if (!latest) makeCharts(status);
+    const first = !latest;
     latest = status;
+    if (first) makeCharts();
     draw(status);
     document.body.classList.remove("lost");
   } catch (error) {
@@ -185,7 +214,7 @@ async function beat() {
 
 function redraw() {
   if (!latest) return;
-  makeCharts(latest);
+  makeCharts();
   draw(latest);
 }
 

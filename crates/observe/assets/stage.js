@@ -8,32 +8,35 @@ const Stage = (() => {
 
   function draw(svg, status) {
     const phone = svg.clientWidth < 560;
-    const size = phone ? { w: 420, h: 420 } : { w: 900, h: 320 };
-    svg.setAttribute("viewBox", `0 0 ${size.w} ${size.h}`);
     const helpers = status.rescue_servers.map((peer) => ({ peer, helps: true }));
     const origins = status.origins.map((peer) => ({ peer, helps: false }));
     const all = helpers.concat(origins);
     const shown = all.slice(0, 10);
+    const rows = Math.max(1, Math.ceil(shown.length / 2));
+    const size = { w: phone ? 420 : 900, h: Math.max(220, 90 + rows * (phone ? 84 : 66)) };
+    svg.setAttribute("viewBox", `0 0 ${size.w} ${size.h}`);
     const most = Math.max(1, ...shown.map(({ peer }) => Math.max(peer.used, peer.rate)));
     const centre = { x: size.w / 2, y: size.h / 2 };
     const lines = [], nodes = [];
     shown.forEach(({ peer, helps }, index) => {
-      const place = spot(index, shown.length, centre, size, phone);
+      const place = spot(index, shown.length, size, phone);
       lines.push(flow(centre, place, peer, helps, most));
-      nodes.push(node(place, peer, helps));
+      nodes.push(node(place, peer, helps, phone));
     });
-    nodes.push(self(centre, status));
-    if (all.length === 0) nodes.push(label(centre.x, centre.y + 84, "nobody helps, nobody is helped", "sub"));
+    nodes.push(self(centre, status, phone));
+    if (all.length === 0) nodes.push(label(centre.x, centre.y + 86, "nobody helps, nobody is helped", "sub"));
     if (all.length > shown.length) nodes.push(label(centre.x, size.h - 6, `and ${all.length - shown.length} more`, "sub"));
     svg.replaceChildren(...lines, ...nodes);
   }
 
-  // Even angles on an ellipse; one alone stands to the right, two stand left and right.
-  function spot(index, count, centre, size, phone) {
-    const start = count === 1 ? 0 : count === 2 ? Math.PI : -Math.PI / 2;
-    const angle = start + (index * 2 * Math.PI) / count;
-    const radius = { x: size.w / 2 - (phone ? 78 : 130), y: size.h / 2 - 58 };
-    return { x: centre.x + radius.x * Math.cos(angle), y: centre.y + radius.y * Math.sin(angle) - 8 };
+  // Two columns, the first to the right, so that no line runs through a label.
+  function spot(index, count, size, phone) {
+    const right = index % 2 === 0;
+    const inColumn = right ? Math.ceil(count / 2) : Math.floor(count / 2);
+    const step = phone ? 84 : 66;
+    const first = size.h / 2 - ((inColumn - 1) * step) / 2;
+    const inset = phone ? 84 : 250;
+    return { right, x: right ? size.w - inset : inset, y: first + Math.floor(index / 2) * step - (phone ? 14 : 0) };
   }
 
   function flow(from, to, peer, helps, most) {
@@ -48,30 +51,36 @@ const Stage = (() => {
     return group;
   }
 
-  function node(at, peer, helps) {
+  function node(at, peer, helps, phone) {
     const group = make("g");
     const kind = (helps ? "peer" : "peer origin") + (peer.phase === "live" ? "" : " expired");
     const title = make("title");
     title.textContent = `${peer.site} as ${peer.alias}, ${peer.phase}`;
     group.append(make("circle", { cx: at.x, cy: at.y, r: 15, class: kind }), title);
-    const sign = label(at.x, at.y + 5, helps ? "✚" : "▲", "");
     const phase = peer.phase === "live" ? "" : ` (${peer.phase})`;
-    group.append(sign, label(at.x, at.y + 32, shorten(peer.site), ""));
-    group.append(label(at.x, at.y + 48, `${Words.rate(peer.used)} of ${Words.rate(peer.rate)}${phase}`, "sub"));
+    const rates = `${Words.rate(peer.used)} of ${Words.rate(peer.rate)}${phase}`;
+    group.append(label(at.x, at.y + 5, helps ? "✚" : "▲", ""));
+    if (phone) {
+      group.append(label(at.x, at.y + 31, shorten(peer.site), ""), label(at.x, at.y + 46, rates, "sub"));
+    } else {
+      const [x, anchor] = at.right ? [at.x + 24, "start"] : [at.x - 24, "end"];
+      group.append(label(x, at.y - 2, shorten(peer.site), "", anchor), label(x, at.y + 14, rates, "sub", anchor));
+    }
     return group;
   }
 
-  function self(at, status) {
+  function self(at, status, phone) {
     const group = make("g");
-    group.append(make("circle", { cx: at.x, cy: at.y, r: 46, class: `self ${Words.state(status)}` }));
+    group.append(make("circle", { cx: at.x, cy: at.y, r: phone ? 40 : 46, class: `self ${Words.state(status)}` }));
     group.append(label(at.x, at.y - 2, Words.state(status), "on-self"));
     group.append(label(at.x, at.y + 15, Words.rate(status.rates.out), "on-self"));
-    group.append(label(at.x, at.y + 64, shorten(status.site), ""));
+    // On a phone there is no room, and the name stands above anyway.
+    if (!phone) group.append(label(at.x, at.y + 64, shorten(status.site), ""));
     return group;
   }
 
-  function label(x, y, text, kind) {
-    const element = make("text", { x, y, class: kind, "text-anchor": "middle" });
+  function label(x, y, text, kind, anchor = "middle") {
+    const element = make("text", { x, y, class: kind, "text-anchor": anchor });
     element.textContent = text;
     return element;
   }

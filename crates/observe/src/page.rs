@@ -71,10 +71,10 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
     };
     html.markup("<section><h2>")
         .text(title)
-        .markup("</h2><div class=scroll><table><thead><tr><th>Site<th>Alias<th class=n>")
+        .markup("</h2><div class=scroll><table><thead><tr><th>Site<th class=wide>Alias<th class=n>")
         .text(flow)
-        .markup("<th class=n>At most<th class=share>Share<th class=n>Requests<th class=n>Bytes")
-        .markup("<th>Since<th>Phase</thead><tbody>\n");
+        .markup("<th class=n>At most<th class=share>Share<th class=\"n wide\">Requests")
+        .markup("<th class=\"n wide\">Bytes<th class=wide>Since<th>Phase</thead><tbody>\n");
     for peer in peers {
         let level = match peer.rate {
             0 => 0.0,
@@ -82,7 +82,7 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
         };
         html.markup("<tr><td>")
             .text(&peer.site)
-            .markup("<td>")
+            .markup("<td class=wide>")
             .text(&peer.alias)
             .markup("<td class=n>")
             .text(words::rate(peer.used))
@@ -90,11 +90,11 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
             .text(words::rate(peer.rate))
             .markup("<td class=share>");
         bar::small(html, level);
-        html.markup("<td class=n>")
+        html.markup("<td class=\"n wide\">")
             .text(words::count(peer.requests))
-            .markup("<td class=n>")
+            .markup("<td class=\"n wide\">")
             .text(words::bytes(peer.bytes))
-            .markup("<td>")
+            .markup("<td class=wide>")
             .text(Calendar::of(peer.since as u64).clock())
             .markup("<td>")
             .text(&peer.phase)

@@ -18,7 +18,7 @@ pub(super) fn link(html: &mut Html, status: &Status) {
         .text(words::rate(link.usable))
         .markup(" usable, ")
         .text(words::percent(words::link_level(status)))
-        .markup("</span></h2>\n<svg class=bar role=img width=\"100%\" height=62 aria-label=\"load ")
+        .markup("</span></h2>\n<svg class=bar role=img width=\"100%\" height=76 aria-label=\"load ")
         .text(words::percent(words::link_level(status)))
         .markup("\"><rect class=ground x=0 y=0 width=\"100%\" height=26 />");
     let mut from = 0.0;
@@ -87,7 +87,7 @@ fn segment(html: &mut Html, class: &'static str, from: f64, share: f64) {
         .markup("\" height=26 />");
 }
 
-/// The thresholds, with their names on two rows so that they do not collide on a phone.
+/// The thresholds, with their names on three rows so that they do not collide on a phone.
 fn marks(html: &mut Html, status: &Status) {
     let [low, alert, high, cutoff] = status.thresholds;
     let mut marks = vec![
@@ -98,7 +98,7 @@ fn marks(html: &mut Html, status: &Status) {
         ("D_out", 1.0, 57),
     ];
     if let Some(redirect) = status.redirect_threshold {
-        marks.push(("T_redi", redirect, 57));
+        marks.push(("T_redi", redirect, 72));
     }
     for (name, level, y) in marks {
         html.markup("<line class=mark x1=\"")

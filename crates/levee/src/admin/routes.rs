@@ -1,0 +1,133 @@
+//! What the admin address answers to which path.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{self, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use levee_observe as observe;
+
+use super::StatusSource;
+use super::guard::Refusal;
+
+/// An answer, whole.
+pub(super) type Answer = Response<Full<Bytes>>;
+
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Nothing but what this server itself sends may be loaded or run, so even a hole in the escaping
+/// would let no stranger's script in.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+     img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+     frame-ancestors 'none'";
+
+const READ: [Method; 2] = [Method::GET, Method::HEAD];
+
+/// Answers one request that the guard has let through.
+///
+/// Cancel safety: a reload that has begun goes on without the one who asked.
+pub(super) async fn answer<B>(request: &Request<B>, source: Arc<dyn StatusSource>) -> Answer {
+    let path = request.uri().path();
+    match (path, request.method()) {
+        ("/-/reload", &Method::POST) => reload(source).await,
+        ("/-/reload", _) => method_not_allowed("POST"),
+        (path, method) if READ.contains(method) => read(path, request.uri().query(), &*source),
+        (_, _) => method_not_allowed("GET, HEAD"),
+    }
+}
+
+/// The answer to a request that the guard has not let through.
+pub(super) fn refuse(refusal: Refusal) -> Answer {
+    match refusal {
+        Refusal::ForeignHost => whole(
+            StatusCode::MISDIRECTED_REQUEST,
+            TEXT,
+            "This name is not known to be this server's. Use its address, or add the name to the \
+             settings of the admin address.\n",
+        ),
+        Refusal::ForeignOrigin => whole(
+            StatusCode::FORBIDDEN,
+            TEXT,
+            "This request was sent by another site's page.\n",
+        ),
+    }
+}
+
+fn read(path: &str, query: Option<&str>, source: &dyn StatusSource) -> Answer {
+    if let Some(asset) = observe::asset(path) {
+        let mut answer = whole(StatusCode::OK, asset.content_type, asset.body);
+        // Short, so that a new version of this server is seen soon.
+        let keep = HeaderValue::from_static("max-age=60");
+        answer.headers_mut().insert(header::CACHE_CONTROL, keep);
+        return answer;
+    }
+    let ok = StatusCode::OK;
+    let status = source.status();
+    match path {
+        "/" => whole(ok, HTML, observe::render_page(&status)),
+        "/dashboard" => whole(ok, HTML, observe::DASHBOARD_HTML),
+        "/status.json" => whole(ok, JSON, status.to_json()),
+        "/history.json" => whole(ok, JSON, source.history().to_json()),
+        "/metrics" => whole(
+            ok,
+            observe::METRICS_CONTENT_TYPE,
+            observe::render_metrics(&status),
+        ),
+        "/dotslash-status" => match query {
+            Some("auto") => whole(ok, TEXT, observe::render_auto(&status)),
+            Some(_) | None => whole(ok, HTML, observe::render_auto_page(&status)),
+        },
+        "/-/healthy" => whole(ok, TEXT, "healthy\n"),
+        "/-/ready" if status.ready => whole(ok, TEXT, "ready\n"),
+        "/-/ready" => whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not ready\n"),
+        _ => whole(
+            StatusCode::NOT_FOUND,
+            TEXT,
+            "Nothing is here. See / and /dashboard.\n",
+        ),
+    }
+}
+
+async fn reload(source: Arc<dyn StatusSource>) -> Answer {
+    let done = tokio::task::spawn_blocking(move || source.reload()).await;
+    match done {
+        Ok(Ok(sentence)) => whole(StatusCode::OK, TEXT, sentence + "\n"),
+        Ok(Err(complaint)) => whole(StatusCode::UNPROCESSABLE_ENTITY, TEXT, complaint + "\n"),
+        Err(error) => {
+            tracing::error!(%error, "reloading the settings broke off");
+            let sentence = "reloading broke off; the old settings stay, see the log\n";
+            whole(StatusCode::INTERNAL_SERVER_ERROR, TEXT, sentence)
+        }
+    }
+}
+
+fn method_not_allowed(allowed: &'static str) -> Answer {
+    let mut answer = whole(
+        StatusCode::METHOD_NOT_ALLOWED,
+        TEXT,
+        "not with this method\n",
+    );
+    let allowed = HeaderValue::from_static(allowed);
+    answer.headers_mut().insert(header::ALLOW, allowed);
+    answer
+}
+
+fn whole(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, content_type),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}

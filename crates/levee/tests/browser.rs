@@ -1,0 +1,97 @@
+//! Looks at a page with a real browser (Debian's Chromium, headless), for the tests beside it.
+//!
+//! Takes a URL and gives back what stands in the page after its scripts ran, or a picture of it. Each
+//! look has a profile of its own in a fresh folder, reaches for nothing else, and ends after a while.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// Longest look. A cold start on a busy machine takes some ten seconds.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Time that passes for the page's timers, in milliseconds: enough for a few reads a second apart.
+const PAGE_TIME: u32 = 4000;
+
+/// How to look at a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// After its scripts ran for a few seconds of its own time.
+    Live,
+    /// As soon as it is loaded: for a page that reloads itself and so is never done.
+    Loaded,
+}
+
+/// Size of the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Small.
+    Phone,
+    /// Large.
+    Desk,
+}
+
+/// The page's document at `url`.
+pub fn dom(url: &str, look: Look) -> String {
+    run(look, &["--dump-dom", url])
+}
+
+/// A picture of the page at `url`, written to `file`.
+pub fn screenshot(url: &str, look: Look, window: Window, file: &Path) {
+    let size = match window {
+        Window::Phone => "--window-size=500,2600",
+        Window::Desk => "--window-size=1280,1500",
+    };
+    let file = format!("--screenshot={}", file.display());
+    run(look, &[&file, size, "--hide-scrollbars", url]);
+}
+
+fn run(look: Look, arguments: &[&str]) -> String {
+    let how = match look {
+        Look::Live => format!("--virtual-time-budget={PAGE_TIME}"),
+        Look::Loaded => "--blink-settings=scriptEnabled=true".to_owned(),
+    };
+    let profile = tempfile::tempdir().unwrap();
+    let mut browser = Command::new("chromium")
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(how)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromium is installed (Debian's package `chromium`)");
+    let mut stdout = browser.stdout.take().unwrap();
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut output = String::new();
+        let read = stdout.read_to_string(&mut output);
+        // Nobody listens any more when the patience was over.
+        let _ = sender.send(read.map(|_| output));
+    });
+    let output = receiver.recv_timeout(PATIENCE);
+    end(&mut browser);
+    output
+        .expect("the browser ends before the patience does")
+        .unwrap()
+}
+
+fn end(browser: &mut Child) {
+    // It has usually ended by itself; then there is nothing to kill.
+    let _ = browser.kill();
+    let _ = browser.wait();
+}
