@@ -77,15 +77,16 @@ pub fn crate_readmes_have_their_headings(tree: &Tree) -> Vec<Violation> {
             continue;
         }
         let all = all_headings(tree.text(&path));
-        let rest = all.get(1..).unwrap_or_default();
-        if !all
-            .first()
-            .is_some_and(|first| is_name(first, layer.package))
-        {
+        let Some(start) = all.iter().position(|one| *one == README_HEADINGS[0]) else {
+            let what = format!("has no heading `{}`", README_HEADINGS[0]);
+            broken.push(Violation::new(&path, what));
+            continue;
+        };
+        if !all[..start].iter().any(|one| is_name(one, layer.package)) {
             let what = format!("opens neither with `Name` nor with `{}`", layer.package);
             broken.push(Violation::at(&path, 0, what));
         }
-        if rest != README_HEADINGS {
+        if all[start..] != *README_HEADINGS {
             let wanted = README_HEADINGS.join(", ");
             let what = format!("headings after the name are not {wanted}, in this order");
             broken.push(Violation::new(&path, what));
@@ -227,11 +228,13 @@ mod tests {
         files[0].1 = "# levee-vocab\n## Purpose\n";
         files[1].1 = "# wire\n";
         files.remove(2);
+        let unnamed = pages[3].1.replace("# levee-control\n", "# control\n");
+        files[2].1 = &unnamed;
         let expected = [
             "crates/vocab/README.md: headings",
-            "crates/wire/README.md:1: opens",
-            "crates/wire/README.md: headings",
+            "crates/wire/README.md: has no heading `Purpose`",
             "crates/registry/README.md: is missing",
+            "crates/control/README.md:1: opens",
         ];
         expect(crate_readmes_have_their_headings, &files, &expected);
     }
