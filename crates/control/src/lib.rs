@@ -3,7 +3,6 @@
 //! [`Brain`] owns all of them: it is told what happened ([`Input`]) and answers what must be done
 //! ([`Output`]). The server runs one under the real clock, the lab runs hundreds under a virtual one.
 //! Requests never wait for it: each core reads an immutable [`RoutePlan`] through its own [`Gate`].
-
 //!
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
@@ -17,6 +16,7 @@ mod discovery;
 mod gate;
 mod input;
 mod journal;
+mod link_estimate;
 mod load;
 mod output;
 mod parameters;
@@ -29,6 +29,7 @@ mod view;
 
 pub use brain::Brain;
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
+pub use link_estimate::{LinkEstimate, SendSample};
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};

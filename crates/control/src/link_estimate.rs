@@ -53,7 +53,12 @@ pub struct LinkEstimate {
 impl LinkEstimate {
     /// Begins with what the network interface promises.
     pub const fn new(promise: ByteRate) -> Self {
-        Self { promise, rate: promise, full: VecDeque::new(), calm: Duration::ZERO }
+        Self {
+            promise,
+            rate: promise,
+            full: VecDeque::new(),
+            calm: Duration::ZERO,
+        }
     }
 
     /// The estimate of B.
@@ -94,7 +99,12 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn interval(kilobytes: u64, held_up: u64, answering: u64) -> SendSample {
-        SendSample { sent: kilobytes * 1000, elapsed: SECOND, held_up, answering }
+        SendSample {
+            sent: kilobytes * 1000,
+            elapsed: SECOND,
+            held_up,
+            answering,
+        }
     }
 
     #[test]
@@ -127,6 +137,10 @@ mod tests {
         for _ in 0..20_000 {
             link.observe(interval(1, 0, 1));
         }
-        assert_eq!(link.rate(), ByteRate::from_kilobytes(1000), "and not beyond the promise");
+        assert_eq!(
+            link.rate(),
+            ByteRate::from_kilobytes(1000),
+            "and not beyond the promise"
+        );
     }
 }
