@@ -1,0 +1,326 @@
+//! Objects in memory, and the index of those on disk.
+//!
+//! A hard limit on bytes: keys, headers, bodies, slots, index, all of it counts. The cache is divided
+//! into shards with a lock each, held for the time of one look-up. What an insertion pushes out is
+//! dropped after the lock is given back.
+//!
+//! An object is found in one or two steps. Under the plain key (space and target) stands the object, or
+//! a note by which request headers it varies; then the object stands under the key with the values of
+//! those headers. A third kind of entry says that the responses for this key are for one visitor each.
+//! Notes are entries like others: they cost, and they can be pushed out.
+//!
+//! An object that is too old stays until it is pushed out: the source may say that it has not changed,
+//! and when the source is dead it is better than nothing. This file knows nothing of HTTP.
+
+mod index;
+mod ring;
+mod stored;
+
+
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use levee_vocab::Timestamp;
+
+use crate::cacheability::VaryNames;
+use crate::disk::Disk;
+use crate::flight::{ObjectKey, RequestHeaders, Space, lock};
+use ring::Ring;
+pub use stored::{Body, Freshness, Stored};
+
+/// No more shards than this: sixteen cores rarely wait for one of them.
+const SHARDS_MAX: u64 = 16;
+/// A shard holds at least so many objects of the largest size, or large objects would chase each
+/// other out.
+const OBJECTS_PER_SHARD: u64 = 4;
+/// Share of the memory limit for the index of objects on disk.
+const DISK_INDEX_SHARE: u64 = 16;
+/// What an allocation costs beside its bytes: the allocator's header and rounding.
+const ALLOCATION: usize = 16;
+
+/// See the head of this file.
+pub(crate) struct Cache {
+    hasher: foldhash::quality::RandomState,
+    limit: u64,
+    object_max: u64,
+    shards: Box<[Mutex<Shard>]>,
+    disk: Option<DiskIndex>,
+}
+
+struct DiskIndex {
+    disk: Arc<Disk>,
+    shard: Mutex<Shard>,
+}
+
+type Shard = Ring<CacheKey, Entry>;
+
+/// Name of an entry. The plain key has no variant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CacheKey {
+    pub object: ObjectKey,
+    pub variant: Option<Bytes>,
+}
+
+/// What stands under a key.
+#[derive(Clone, Debug)]
+enum Entry {
+    Object(Arc<Stored>),
+    Varies(Arc<VaryNames>),
+    Passes { until: Timestamp },
+}
+
+/// What is known about a request's object.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    /// The object, perhaps too old.
+    Object(Arc<Stored>),
+    /// Each visitor gets a response of its own, as far as we know.
+    Passes,
+    /// Nothing.
+    Nothing,
+}
+
+/// Why an object is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotKept;
+
+impl Cache {
+    /// An empty cache of at most `limit` bytes, whose objects in memory have at most `object_max`.
+    pub fn new(limit: u64, object_max: u64, disk: Option<Arc<Disk>>) -> Self {
+        let disk_index = disk.as_ref().map_or(0, |_| limit / DISK_INDEX_SHARE);
+        let memory = limit - disk_index;
+        let useful = memory / (object_max.max(1) * OBJECTS_PER_SHARD);
+        let shards = useful.clamp(1, SHARDS_MAX);
+        // A power of two, so that the low bits of a hash choose.
+        let shards = 1 << shards.ilog2();
+        Self {
+            hasher: foldhash::quality::RandomState::default(),
+            limit,
+            object_max: object_max.min(memory / shards / 2),
+            shards: (0..shards)
+                .map(|_| Mutex::new(Ring::new(memory / shards)))
+                .collect(),
+            disk: disk.map(|disk| DiskIndex {
+                disk,
+                shard: Mutex::new(Ring::new(disk_index)),
+            }),
+        }
+    }
+
+    /// The largest body that is kept in memory.
+    pub fn object_max(&self) -> u64 {
+        self.object_max
+    }
+
+    /// The folder for large objects.
+    pub fn disk(&self) -> Option<&Arc<Disk>> {
+        self.disk.as_ref().map(|index| &index.disk)
+    }
+
+    /// Bytes of everything in memory, and the limit.
+    pub fn bytes(&self) -> (u64, u64) {
+        let shards = self.shards.iter().map(|shard| lock(shard).weight());
+        let disk = self.disk.iter().map(|index| lock(&index.shard).weight());
+        (shards.chain(disk).sum(), self.limit)
+    }
+
+    /// What is known about the object for a request with these headers. Copies nothing but the values
+    /// of headers by which the object varies.
+    pub fn find(
+        &self,
+        space: &Space,
+        target: &[u8],
+        request: &(impl RequestHeaders + ?Sized),
+        now: Timestamp,
+    ) -> Found {
+        let plain = KeyRef {
+            space,
+            target,
+            variant: None,
+        };
+        match self.entry(&plain) {
+            Some(Entry::Varies(names)) => {
+                let values = names.variant(request);
+                let variant = KeyRef {
+                    variant: Some(&values),
+                    ..plain
+                };
+                self.entry(&variant).map_or(Found::Nothing, found_at(now))
+            }
+            Some(entry) => found_at(now)(entry),
+            None => Found::Nothing,
+        }
+    }
+
+    /// By which headers an object varies, as far as is known.
+    pub fn vary(&self, object: &ObjectKey) -> Option<Arc<VaryNames>> {
+        match self.entry(&KeyRef::plain(object)) {
+            Some(Entry::Varies(names)) => Some(names),
+            Some(Entry::Object(_) | Entry::Passes { .. }) | None => None,
+        }
+    }
+
+    fn entry(&self, key: &KeyRef<'_>) -> Option<Entry> {
+        let hash = self.hash(key);
+        let found = lock(self.shard(hash))
+            .find(hash, |other| key.is(other))
+            .cloned();
+        found.or_else(|| {
+            let index = self.disk.as_ref()?;
+            if index.disk.used() == 0 {
+                return None;
+            }
+            lock(&index.shard)
+                .find(hash, |other| key.is(other))
+                .cloned()
+        })
+    }
+
+    /// Keeps an object.
+    pub fn insert(&self, key: CacheKey, stored: Arc<Stored>) -> Result<(), NotKept> {
+        let cost = key.weight() + stored.weight();
+        let in_memory = match stored.body {
+            Body::Memory(_) => true,
+            Body::File { .. } => false,
+        };
+        if in_memory {
+            return self.put(key, Entry::Object(stored), cost);
+        }
+        let index = self.disk.as_ref().ok_or(NotKept)?;
+        let hash = self.hash(&KeyRef::of(&key));
+        // An older, smaller one must not hide it.
+        let hidden = lock(self.shard(hash)).remove(hash, |other| *other == key);
+        let mut out: Vec<Entry> = hidden.into_iter().collect();
+        let mut shard = lock(&index.shard);
+        let kept = shard.insert(hash, key, Entry::Object(stored), cost as u64, &mut out);
+        drop(shard);
+        kept.map_err(|_| NotKept)
+    }
+
+    /// Notes by which headers an object varies.
+    pub fn note_vary(&self, object: &ObjectKey, names: &Arc<VaryNames>) {
+        let key = CacheKey::plain(object.clone());
+        let cost = key.weight() + names.weight() + 2 * ALLOCATION;
+        // Without room for the note each request looks like a miss, which is slow and right.
+        let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost);
+    }
+
+    /// Notes that the responses for this key are for one visitor each.
+    pub fn note_pass(&self, key: CacheKey, until: Timestamp) {
+        let cost = key.weight();
+        let _ = self.put(key, Entry::Passes { until }, cost);
+    }
+
+    fn put(&self, key: CacheKey, entry: Entry, cost: usize) -> Result<(), NotKept> {
+        let hash = self.hash(&KeyRef::of(&key));
+        let mut out = Vec::new();
+        if let Some(index) = &self.disk {
+            out.extend(lock(&index.shard).remove(hash, |other| *other == key));
+        }
+        let mut shard = lock(self.shard(hash));
+        let kept = shard.insert(hash, key, entry, cost as u64, &mut out);
+        drop(shard);
+        kept.map_err(|_| NotKept)
+    }
+
+    /// Forgets what stands under the plain key; variants can no longer be found either.
+    pub fn remove(&self, object: &ObjectKey) {
+        let key = KeyRef::plain(object);
+        let hash = self.hash(&key);
+        let removed = lock(self.shard(hash)).remove(hash, |other| key.is(other));
+        drop(removed);
+        if let Some(index) = &self.disk {
+            let removed = lock(&index.shard).remove(hash, |other| key.is(other));
+            drop(removed);
+        }
+    }
+
+    /// Forgets everything of `space`.
+    pub fn forget(&self, space: &Space) {
+        let disk = self.disk.iter().map(|index| &index.shard);
+        for shard in self.shards.iter().chain(disk) {
+            let mut out = Vec::new();
+            lock(shard).remove_all(|key| key.object.space == *space, &mut out);
+        }
+    }
+
+    /// Lets objects on disk go until `bytes` more fit, or none is left.
+    pub fn make_disk_room(&self, bytes: u64) {
+        let Some(index) = &self.disk else { return };
+        while !index.disk.has_room_for(bytes) {
+            let Some(evicted) = lock(&index.shard).evict() else {
+                return;
+            };
+            drop(evicted);
+        }
+    }
+
+    fn hash(&self, key: &KeyRef<'_>) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    fn shard(&self, hash: u64) -> &Mutex<Shard> {
+        &self.shards[hash as usize & (self.shards.len() - 1)]
+    }
+}
+
+fn found_at(now: Timestamp) -> impl Fn(Entry) -> Found {
+    move |entry| match entry {
+        Entry::Object(stored) => Found::Object(stored),
+        Entry::Passes { until } if until > now => Found::Passes,
+        Entry::Passes { .. } | Entry::Varies(_) => Found::Nothing,
+    }
+}
+
+impl CacheKey {
+    /// The key without a variant.
+    pub fn plain(object: ObjectKey) -> Self {
+        Self {
+            object,
+            variant: None,
+        }
+    }
+
+    /// Bytes on the heap. The space's name is shared with the route, but counted all the same.
+    fn weight(&self) -> usize {
+        let name = match &self.object.space {
+            Space::Own => 0,
+            Space::Origin(host, _) => host.as_str().len() + ALLOCATION,
+        };
+        let variant = self.variant.as_ref();
+        let variant = variant.map_or(0, |values| values.len() + 2 * ALLOCATION);
+        name + self.object.target.len() + 2 * ALLOCATION + variant
+    }
+}
+
+/// A key that lies somewhere else, so that a look-up copies nothing.
+#[derive(Clone, Copy, Hash)]
+struct KeyRef<'a> {
+    space: &'a Space,
+    target: &'a [u8],
+    variant: Option<&'a [u8]>,
+}
+
+impl<'a> KeyRef<'a> {
+    fn plain(object: &'a ObjectKey) -> Self {
+        Self {
+            space: &object.space,
+            target: &object.target,
+            variant: None,
+        }
+    }
+
+    fn of(key: &'a CacheKey) -> Self {
+        Self {
+            variant: key.variant.as_deref(),
+            ..Self::plain(&key.object)
+        }
+    }
+
+    fn is(&self, key: &CacheKey) -> bool {
+        *self.space == key.object.space
+            && *self.target == *key.object.target
+            && self.variant == key.variant.as_deref()
+    }
+}

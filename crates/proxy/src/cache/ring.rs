@@ -1,0 +1,471 @@
+//! Who stays when the memory is full: S3-FIFO (Yang and others, SOSP 2023), with a hard byte limit.
+//!
+//! ```text
+//!   insert ─▶ small (a tenth) ──asked again──▶ main ─▶ out, unless asked since (then once more round)
+//!                  │ not asked                  ▲
+//!                  ▼                            │ asked for again soon
+//!                 out ───────▶ ghost (hashes) ──┘
+//! ```
+//!
+//! Most objects are asked for once; they pass through the small queue and push nothing else out. A hit
+//! only raises a counter, so it is cheap. Everything that the ring holds counts: values, keys, slots, the index
+//! and the ghosts. Where the index would have to grow and there is no room, an entry goes instead.
+//!
+//! No clock, no lock, no I/O.
+
+use super::index::Index;
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+/// An object that was asked for this often survives as long as one asked for more often.
+const HEAT_MAX: u8 = 3;
+/// Share of the limit for the small queue, from the paper.
+const SMALL_SHARE: u64 = 10;
+/// One ghost for so many bytes of the limit: about as many ghosts as main has entries of the size that
+/// is usual for web objects, at a cost of 0.1 % of the limit.
+const BYTES_PER_GHOST: u64 = 4096;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Ring<K, V> {
+    limit: u64,
+    /// Sum of the entries' costs; slots, index and ghosts come on top.
+    entries_cost: u64,
+    slots: Vec<Slot<K, V>>,
+    free: u32,
+    index: Index,
+    small: Queue,
+    main: Queue,
+    ghosts: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Slot<K, V> {
+    entry: Option<Entry<K, V>>,
+    hash: u64,
+    cost: u64,
+    /// Towards the newer end; for a free slot the next free one.
+    newer: u32,
+    older: u32,
+    place: Place,
+    heat: u8,
+}
+
+#[derive(Debug)]
+struct Entry<K, V> {
+    key: K,
+    value: V,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Small,
+    Main,
+}
+
+#[derive(Debug)]
+struct Queue {
+    newest: u32,
+    oldest: u32,
+    cost: u64,
+}
+
+/// The entry is larger than the ring may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLarge;
+
+impl<K: Eq, V> Ring<K, V> {
+    /// An empty ring that never weighs more than `limit` bytes.
+    pub fn new(limit: u64) -> Self {
+        let ghosts = usize::try_from(limit / BYTES_PER_GHOST).unwrap_or(usize::MAX);
+        Self {
+            limit,
+            entries_cost: 0,
+            slots: Vec::new(),
+            free: NONE,
+            index: Index::default(),
+            small: Queue::EMPTY,
+            main: Queue::EMPTY,
+            ghosts: vec![0; ghosts],
+        }
+    }
+
+    /// Bytes of everything that the ring holds.
+    pub fn weight(&self) -> u64 {
+        self.entries_cost + self.structure_weight()
+    }
+
+    fn structure_weight(&self) -> u64 {
+        let slots = self.slots.capacity() * size_of::<Slot<K, V>>();
+        let ghosts = self.ghosts.capacity() * size_of::<u32>();
+        (slots + ghosts + self.index.weight()) as u64
+    }
+
+    /// The value under a key with `hash` for which `is` holds; counts as a request.
+    pub fn find(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<&V> {
+        let number = self.number_of(hash, is)?;
+        let slot = &mut self.slots[number as usize];
+        slot.heat = (slot.heat + 1).min(HEAT_MAX);
+        slot.entry.as_ref().map(|entry| &entry.value)
+    }
+
+    /// Puts a value under a key, in place of the one that is there. `cost` is what key and value weigh
+    /// beside their own structs. What has to go is appended to `out`, so that the caller can drop
+    /// it after its lock.
+    pub fn insert(
+        &mut self,
+        hash: u64,
+        key: K,
+        value: V,
+        cost: u64,
+        out: &mut Vec<V>,
+    ) -> Result<(), TooLarge> {
+        let before = self.number_of(hash, |other| *other == key);
+        let heat = before.map_or(0, |number| self.slots[number as usize].heat);
+        let place = match before {
+            Some(number) => self.slots[number as usize].place,
+            None if self.is_ghost(hash) => Place::Main,
+            None => Place::Small,
+        };
+        out.extend(before.and_then(|number| self.take_out(number)));
+        let number = match self.make_room(cost, out) {
+            Ok(number) => number,
+            Err(too_large) => {
+                out.push(value);
+                return Err(too_large);
+            }
+        };
+        let slot = &mut self.slots[number as usize];
+        *slot = Slot {
+            entry: Some(Entry { key, value }),
+            hash,
+            cost,
+            newer: NONE,
+            older: NONE,
+            place,
+            heat,
+        };
+        self.entries_cost += cost;
+        self.index.insert(hash, number);
+        self.link(number, place);
+        assert!(self.weight() <= self.limit, "room was made before");
+        Ok(())
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
+        let number = self.number_of(hash, is)?;
+        self.take_out(number)
+    }
+
+    /// Takes everything out for whose key `is` holds.
+    pub fn remove_all(&mut self, is: impl Fn(&K) -> bool, out: &mut Vec<V>) {
+        for number in 0..self.slots.len() {
+            let entry = self.slots[number].entry.as_ref();
+            if entry.is_some_and(|entry| is(&entry.key)) {
+                out.extend(self.take_out(number as u32));
+            }
+        }
+    }
+
+    /// Lets the entry go that is worth least; none where the ring is empty.
+    pub fn evict(&mut self) -> Option<V> {
+        loop {
+            let small_is_full = self.small.cost * SMALL_SHARE > self.limit;
+            let number = match (self.small.oldest, self.main.oldest) {
+                (NONE, NONE) => return None,
+                (small, NONE) => small,
+                (small, _) if small != NONE && small_is_full => small,
+                (_, main) => main,
+            };
+            let slot = &mut self.slots[number as usize];
+            match (slot.place, slot.heat) {
+                (Place::Small, 0) => {
+                    let hash = slot.hash;
+                    self.remember_ghost(hash);
+                    return self.take_out(number);
+                }
+                (Place::Small, _) => {
+                    slot.heat = 0;
+                    self.relink(number, Place::Main);
+                }
+                (Place::Main, 0) => return self.take_out(number),
+                (Place::Main, heat) => {
+                    slot.heat = heat - 1;
+                    self.relink(number, Place::Main);
+                }
+            }
+        }
+    }
+
+    /// A free slot, with room for `cost` bytes and for the growth of slots and index that the insertion
+    /// needs. An eviction frees a slot, so a ring without room for growth goes on at its size.
+    fn make_room(&mut self, cost: u64, out: &mut Vec<V>) -> Result<u32, TooLarge> {
+        loop {
+            let slots = self.slots_after_growth();
+            let index = self.index.growth();
+            // While one table is copied into a larger one both exist.
+            let growth = slots.unwrap_or(0) * size_of::<Slot<K, V>>() + index.unwrap_or(0);
+            let weight = self.weight().saturating_add(cost);
+            if weight.saturating_add(growth as u64) <= self.limit {
+                if let Some(capacity) = slots {
+                    self.slots.reserve_exact(capacity - self.slots.len());
+                }
+                if index.is_some() {
+                    let slots = &self.slots;
+                    self.index.grow(|number| slots[number as usize].hash);
+                }
+                return Ok(self.take_free());
+            }
+            out.push(self.evict().ok_or(TooLarge)?);
+        }
+    }
+
+    /// The number of slots to make where none is free.
+    fn slots_after_growth(&self) -> Option<usize> {
+        let full = self.free == NONE && self.slots.len() == self.slots.capacity();
+        full.then(|| (self.slots.len() / 2 * 3).max(SLOTS_MIN))
+    }
+
+    fn take_free(&mut self) -> u32 {
+        let number = self.free;
+        if number != NONE {
+            self.free = self.slots[number as usize].newer;
+            return number;
+        }
+        self.slots.push(Slot {
+            entry: None,
+            hash: 0,
+            cost: 0,
+            newer: NONE,
+            older: NONE,
+            place: Place::Small,
+            heat: 0,
+        });
+        (self.slots.len() - 1) as u32
+    }
+
+    fn number_of(&self, hash: u64, is: impl Fn(&K) -> bool) -> Option<u32> {
+        self.index.find(hash, |number| {
+            let slot = &self.slots[number as usize];
+            slot.hash == hash && slot.entry.as_ref().is_some_and(|entry| is(&entry.key))
+        })
+    }
+
+    fn take_out(&mut self, number: u32) -> Option<V> {
+        self.unlink(number);
+        let slots = &self.slots;
+        let hash = slots[number as usize].hash;
+        self.index
+            .remove(hash, number, |other| slots[other as usize].hash);
+        let slot = &mut self.slots[number as usize];
+        self.entries_cost -= slot.cost;
+        slot.newer = self.free;
+        self.free = number;
+        slot.entry.take().map(|entry| entry.value)
+    }
+
+    fn relink(&mut self, number: u32, place: Place) {
+        self.unlink(number);
+        self.slots[number as usize].place = place;
+        self.link(number, place);
+    }
+
+    /// Puts a slot at the newest end of a queue.
+    fn link(&mut self, number: u32, place: Place) {
+        let newest = self.queue(place).newest;
+        let slot = &mut self.slots[number as usize];
+        slot.newer = NONE;
+        slot.older = newest;
+        let cost = slot.cost;
+        if newest != NONE {
+            self.slots[newest as usize].newer = number;
+        }
+        let queue = self.queue(place);
+        queue.newest = number;
+        queue.cost += cost;
+        if queue.oldest == NONE {
+            queue.oldest = number;
+        }
+    }
+
+    fn unlink(&mut self, number: u32) {
+        let slot = &self.slots[number as usize];
+        let (newer, older, cost, place) = (slot.newer, slot.older, slot.cost, slot.place);
+        if newer != NONE {
+            self.slots[newer as usize].older = older;
+        }
+        if older != NONE {
+            self.slots[older as usize].newer = newer;
+        }
+        let queue = self.queue(place);
+        queue.cost -= cost;
+        if newer == NONE {
+            queue.newest = older;
+        }
+        if older == NONE {
+            queue.oldest = newer;
+        }
+    }
+
+    fn queue(&mut self, place: Place) -> &mut Queue {
+        match place {
+            Place::Small => &mut self.small,
+            Place::Main => &mut self.main,
+        }
+    }
+
+    fn remember_ghost(&mut self, hash: u64) {
+        if let Some(ghost) = self.ghost_place(hash) {
+            self.ghosts[ghost] = fingerprint(hash);
+        }
+    }
+
+    fn is_ghost(&self, hash: u64) -> bool {
+        self.ghost_place(hash)
+            .is_some_and(|place| self.ghosts[place] == fingerprint(hash))
+    }
+
+    /// Ghosts overwrite each other by place: as good as a queue of them, at four bytes each.
+    fn ghost_place(&self, hash: u64) -> Option<usize> {
+        (!self.ghosts.is_empty()).then(|| (hash >> 8) as usize % self.ghosts.len())
+    }
+}
+
+/// Smallest number of slots.
+const SLOTS_MIN: usize = 32;
+
+/// Never zero, which stands for no ghost.
+fn fingerprint(hash: u64) -> u32 {
+    (hash >> 32) as u32 | 1
+}
+
+impl Queue {
+    const EMPTY: Self = Self {
+        newest: NONE,
+        oldest: NONE,
+        cost: 0,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hash(key: u32) -> u64 {
+        u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn put(ring: &mut Ring<u32, u32>, key: u32, cost: u64) -> Result<(), TooLarge> {
+        ring.insert(hash(key), key, key, cost, &mut Vec::new())
+    }
+
+    #[test]
+    fn one_time_objects_do_not_push_out_what_is_asked_for_again() {
+        let mut ring = Ring::new(1 << 20);
+        for key in 0..100 {
+            put(&mut ring, key, 4000).unwrap();
+        }
+        for key in 0..100 {
+            ring.find(hash(key), |other| *other == key);
+        }
+        for key in 1000..20_000 {
+            put(&mut ring, key, 4000).unwrap();
+        }
+        let kept = (0..100).filter(|&key| ring.find(hash(key), |other| *other == key).is_some());
+        assert_eq!(kept.count(), 100);
+    }
+
+    #[test]
+    fn a_ghost_comes_back_into_main() {
+        let mut ring = Ring::new(200_000);
+        for key in 0..400 {
+            put(&mut ring, key, 4000).unwrap();
+        }
+        put(&mut ring, 399 - 60, 4000).unwrap();
+        assert!(ring.main.cost > 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_the_ring_is_refused() {
+        let mut ring = Ring::new(100_000);
+        put(&mut ring, 1, 1000).unwrap();
+        assert_eq!(put(&mut ring, 2, 100_000), Err(TooLarge));
+        put(&mut ring, 3, 1000).unwrap();
+        assert_eq!(Ring::<u32, u32>::new(0).evict(), None);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Operation {
+        Insert(u32, u64),
+        Find(u32),
+        Remove(u32),
+        RemoveBelow(u32),
+        Evict,
+    }
+
+    fn operation() -> impl Strategy<Value = Operation> {
+        let key = 0..150_u32;
+        prop_oneof![
+            6 => (key.clone(), prop_oneof![0..300_u64, 0..20_000_u64])
+                .prop_map(|(key, cost)| Operation::Insert(key, cost)),
+            4 => key.clone().prop_map(Operation::Find),
+            1 => key.clone().prop_map(Operation::Remove),
+            1 => (0..20_u32).prop_map(Operation::RemoveBelow),
+            1 => Just(Operation::Evict),
+        ]
+    }
+
+    proptest! {
+        /// The limit is never exceeded, nothing is found that was taken out, everything that goes is
+        /// handed out once, and the accounts return to zero.
+        #[test]
+        fn the_limit_holds_and_the_accounts_balance(
+            operations in prop::collection::vec(operation(), 1..300),
+            limit in 8_000..60_000_u64,
+        ) {
+            let mut ring = Ring::new(limit);
+            let mut gone = std::collections::BTreeSet::new();
+            let mut value = 0_u64;
+            let mut held = std::collections::BTreeMap::new();
+            for operation in operations {
+                let mut out = Vec::new();
+                match operation {
+                    Operation::Insert(key, cost) => {
+                        value += 1;
+                        held.insert(value, key);
+                        let _ = ring.insert(hash(key), key, value, cost, &mut out);
+                    }
+                    Operation::Find(key) => {
+                        if let Some(found) = ring.find(hash(key), |other| *other == key) {
+                            prop_assert_eq!(held.get(found), Some(&key));
+                        }
+                    }
+                    Operation::Remove(key) => out.extend(ring.remove(hash(key), |other| *other == key)),
+                    Operation::RemoveBelow(bound) => {
+                        ring.remove_all(|key| *key < bound, &mut out);
+                        let found = (0..bound).any(|key| {
+                            ring.find(hash(key), |other| *other == key).is_some()
+                        });
+                        prop_assert!(!found);
+                    }
+                    Operation::Evict => out.extend(ring.evict()),
+                }
+                for value in out {
+                    prop_assert!(gone.insert(value), "handed out twice");
+                    prop_assert!(held.remove(&value).is_some());
+                }
+                prop_assert!(ring.weight() <= limit);
+                prop_assert_eq!(ring.small.cost + ring.main.cost, ring.entries_cost);
+            }
+            for (value, key) in &held {
+                let found = ring.find(hash(*key), |other| other == key).copied();
+                prop_assert_eq!(found, Some(*value));
+            }
+            while ring.evict().is_some() {}
+            prop_assert_eq!(ring.entries_cost, 0);
+            prop_assert_eq!(ring.weight(), ring.structure_weight());
+        }
+    }
+}

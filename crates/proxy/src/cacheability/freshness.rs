@@ -1,0 +1,137 @@
+//! How long a response is fresh, and how old it is when it comes (RFC 9111 section 4.2).
+
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, HeaderName, StatusCode, Version, header};
+
+use super::control::{CacheControl, seconds, split_outside_quotes};
+use super::{Answer, Policy};
+use crate::flight::Purpose;
+
+/// Share of its age at which a response that states nothing is taken to be still the same: the
+/// "typical setting" of RFC 9111 section 4.2.2.
+const HEURISTIC_SHARE: f64 = 0.1;
+
+/// A freshness lifetime and where it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lifetime {
+    /// The response states it.
+    Explicit(Duration),
+    /// We chose it, as the RFC lets us.
+    Chosen(Duration),
+    /// It states none and we may not choose.
+    None,
+}
+
+impl Lifetime {
+    pub fn is_explicit(self) -> bool {
+        match self {
+            Self::Explicit(_) => true,
+            Self::Chosen(_) | Self::None => false,
+        }
+    }
+
+    pub fn duration(self) -> Option<Duration> {
+        match self {
+            Self::Explicit(time) | Self::Chosen(time) => Some(time),
+            Self::None => None,
+        }
+    }
+}
+
+/// The lifetime of a response that nothing forbids to store.
+pub(super) fn lifetime(answer: &Answer<'_>, control: &CacheControl, policy: &Policy) -> Lifetime {
+    // Parts and answers to conditions are made for one request; only whole answers are stored.
+    let whole = answer.status != StatusCode::PARTIAL_CONTENT
+        && answer.status != StatusCode::NOT_MODIFIED
+        && !answer.status.is_informational();
+    if !whole {
+        return Lifetime::None;
+    }
+    if control.no_cache {
+        return Lifetime::Explicit(Duration::ZERO);
+    }
+    //= RFC 9111 section 4.2.1: s-maxage, then max-age, then Expires less Date.
+    if let Some(stated) = control.s_maxage.or(control.max_age) {
+        return Lifetime::Explicit(stated);
+    }
+    if let Some(expires) = answer.headers.get(header::EXPIRES) {
+        return Lifetime::Explicit(until(expires.as_bytes(), answer));
+    }
+    chosen(answer, policy)
+}
+
+/// Time from the response's Date to `expires`; zero where that is no date.
+fn until(expires: &[u8], answer: &Answer<'_>) -> Duration {
+    date(expires)
+        .and_then(|expires| expires.duration_since(sent(answer)).ok())
+        .unwrap_or_default()
+}
+
+/// When the response was made, by its own account or else by its arrival.
+fn sent(answer: &Answer<'_>) -> SystemTime {
+    date_of(answer.headers, &header::DATE).unwrap_or(answer.arrived)
+}
+
+fn chosen(answer: &Answer<'_>, policy: &Policy) -> Lifetime {
+    //= RFC 9110 section 15.1: status codes that are cacheable by default.
+    match answer.status.as_u16() {
+        200 | 203 | 204 | 300 | 301 | 308 => {}
+        404 | 405 | 410 | 414 | 501 => return Lifetime::Chosen(policy.negative),
+        _ => return Lifetime::None,
+    }
+    match policy.purpose {
+        Purpose::Rescue => Lifetime::Chosen(policy.ttl),
+        Purpose::Upstream => match date_of(answer.headers, &header::LAST_MODIFIED) {
+            Some(changed) => {
+                let unchanged = sent(answer).duration_since(changed).unwrap_or_default();
+                let guess = unchanged.mul_f64(HEURISTIC_SHARE);
+                Lifetime::Chosen(guess.min(policy.heuristic_max))
+            }
+            None if answer.headers.contains_key(header::ETAG) => Lifetime::Chosen(Duration::ZERO),
+            None => Lifetime::None,
+        },
+    }
+}
+
+/// How old a response is when it comes, `delay` after it was asked for.
+///
+/// The Date of a response straight from an HTTP/1.1 server is not compared with our clock: two clocks
+/// that differ by an hour would make everything an hour old, and each request a fetch.
+pub fn age_on_arrival(
+    headers: &HeaderMap,
+    version: Version,
+    arrived: SystemTime,
+    delay: Duration,
+) -> Duration {
+    let stated = headers
+        .get(header::AGE)
+        .and_then(|value| seconds(value.as_bytes()))
+        .unwrap_or_default();
+    let corrected = stated + delay;
+    if version >= Version::HTTP_11 && !through_http_10(headers) {
+        //= RFC 9111 section 4.2.3: "unless the cache is confident in the value of the Age header
+        //= field (for example, because there are no HTTP/1.0 hops in the Via header field)".
+        return corrected;
+    }
+    let apparent = date_of(headers, &header::DATE)
+        .and_then(|sent| arrived.duration_since(sent).ok())
+        .unwrap_or_default();
+    corrected.max(apparent)
+}
+
+fn through_http_10(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::VIA)
+        .iter()
+        .flat_map(|value| split_outside_quotes(value.as_bytes()))
+        .any(|hop| hop.starts_with(b"1.0 ") || hop.starts_with(b"HTTP/1.0 "))
+}
+
+fn date_of(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
+    headers.get(name).and_then(|value| date(value.as_bytes()))
+}
+
+fn date(value: &[u8]) -> Option<SystemTime> {
+    httpdate::parse_http_date(std::str::from_utf8(value).ok()?.trim()).ok()
+}

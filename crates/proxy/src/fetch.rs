@@ -1,0 +1,312 @@
+//! The reverse caching proxy: from the cache, or by one fetch for everybody who asks.
+//!
+//! ```text
+//!  ask ─▶ fresh in the cache? ─▶ yes: there it is
+//!            │ no
+//!         known to be for one visitor each? ─▶ yes: a private flight
+//!            │ no
+//!         a flight for it under way? ─▶ yes: join it
+//!            │ no
+//!         a new flight, with the old object to fall back on
+//! ```
+//!
+//! Each flight is filled by a task of its own (`fetch/task.rs`), so no visitor leads it. The invariants:
+//! - one shared flight for a key at a time; the object is in the cache before its flight leaves the table;
+//! - whatever becomes of a task, its flight ends and leaves the table (a guard sees to it);
+//! - every wait has a deadline and every queue a limit (`fetch/settings.rs`).
+
+mod body;
+mod counters;
+mod pool;
+mod request;
+mod response;
+mod settings;
+mod table;
+mod task;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use http::Method;
+use levee_vocab::Timestamp;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::cache::{Cache, CacheKey, Found, Freshness, Stored};
+use crate::disk::{Disk, DiskError};
+use crate::flight::{
+    Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, Overloaded, Party,
+    RequestHeaders, Space, Waiting, Waker, lock,
+};
+pub use counters::{FetchCounters, SourceCounters};
+use counters::{Tally, count};
+use pool::Pool;
+pub use settings::{Clock, DiskSettings, FetchSettings};
+use table::Table;
+use task::Fetch;
+
+/// The cache and its fetches. Cheap to clone; all clones are one.
+#[derive(Clone)]
+pub struct Fetcher {
+    shared: Arc<Shared>,
+}
+
+/// What all cores and tasks share.
+struct Shared {
+    settings: FetchSettings,
+    runtime: Handle,
+    clock: Clock,
+    cache: Cache,
+    pool: Arc<Pool>,
+    table: Mutex<Table>,
+    tally: Tally,
+    /// Fetches that may go on although nobody waits.
+    abandoned: Arc<Semaphore>,
+    /// Bytes of shared bodies on their way.
+    in_flight: AtomicU64,
+}
+
+/// Where a visitor is to be woken.
+struct Caller {
+    waker: Arc<dyn Waker>,
+    connection: u64,
+}
+
+impl Fetcher {
+    /// A cache that is empty, whose fetches run on `runtime`. `clock` must be the one whose time is
+    /// given to [`Fetcher::lookup`]. Fails only where the folder for large objects cannot be used.
+    pub fn new(settings: FetchSettings, runtime: Handle, clock: Clock) -> Result<Self, DiskError> {
+        let disk = settings.disk.as_ref();
+        let disk = disk
+            .map(|disk| Disk::open(&disk.folder, disk.limit))
+            .transpose()?;
+        let cache = Cache::new(settings.memory, settings.memory_object_max, disk);
+        let pool = Pool::new(
+            settings.connect_timeout,
+            settings.idle_timeout,
+            settings.idle_connections_per_source,
+        );
+        let abandoned = Arc::new(Semaphore::new(settings.abandoned_max));
+        Ok(Self {
+            shared: Arc::new(Shared {
+                settings,
+                runtime,
+                clock,
+                cache,
+                pool,
+                table: Mutex::default(),
+                tally: Tally::default(),
+                abandoned,
+                in_flight: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// The object for a GET or HEAD with these headers, where it is in the cache and may be used.
+    /// Copies and allocates nothing, unless the object varies by request headers. Counts hits.
+    pub fn lookup(
+        &self,
+        space: &Space,
+        target: &[u8],
+        headers: &(impl RequestHeaders + ?Sized),
+        now: Timestamp,
+    ) -> Option<Arc<Stored>> {
+        match self.shared.cache.find(space, target, headers, now) {
+            Found::Object(stored) => {
+                let credentials = request::credentials_in(space, headers);
+                let usable = stored.sharing.allows(credentials);
+                (usable && self.shared.count_hit(&stored, now)).then_some(stored)
+            }
+            Found::Passes | Found::Nothing => None,
+        }
+    }
+
+    /// Asks for an object that [`Fetcher::lookup`] did not find, or for the answer to a request that
+    /// is not for the cache (other methods, or with a body). `connection` is woken through `waker`
+    /// when [`Waiting::read`] has something new.
+    pub fn ask(
+        &self,
+        miss: Miss,
+        waker: Arc<dyn Waker>,
+        connection: u64,
+    ) -> Result<Waiting, Overloaded> {
+        let caller = Caller { waker, connection };
+        let shared = &self.shared;
+        count(&shared.tally.misses);
+        if request::hops(&miss.headers) > shared.settings.hops_max {
+            shared.tally.failed(FetchError::Loop);
+            return Ok(Waiting::failed(FetchError::Loop));
+        }
+        let (asker, body) = Asker::of(miss);
+        let for_cache = asker.method == Method::GET || asker.method == Method::HEAD;
+        let asked = if for_cache && body.is_none() {
+            shared.ask_shared(asker, caller)
+        } else {
+            shared.ask_private(asker, body, caller)
+        };
+        asked.inspect_err(|_| count(&shared.tally.overloaded))
+    }
+
+    /// Forgets all objects of `space`, also those that are on their way: its rescue is over.
+    pub fn forget(&self, space: &Space) {
+        let mut table = lock(&self.shared.table);
+        table.forget(space);
+        self.shared.cache.forget(space);
+    }
+
+    /// What was done since the start.
+    pub fn counters(&self) -> FetchCounters {
+        self.shared.tally.read()
+    }
+
+    /// Bytes of the cache in memory with its index, and the limit.
+    pub fn cache_bytes(&self) -> (u64, u64) {
+        self.shared.cache.bytes()
+    }
+
+    /// Bytes of the cache on disk, and the limit; zeros without a folder.
+    pub fn disk_bytes(&self) -> (u64, u64) {
+        let disk = self.shared.cache.disk();
+        disk.map_or((0, 0), |disk| (disk.used(), disk.limit()))
+    }
+
+    /// Flights under way, and the most of them.
+    pub fn flights(&self) -> (usize, usize) {
+        let flights = lock(&self.shared.table).len();
+        (flights, self.shared.settings.flights_max)
+    }
+}
+
+impl Shared {
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Whether the object may be used now; if so, counts it.
+    fn count_hit(&self, stored: &Stored, now: Timestamp) -> bool {
+        match stored.freshness(now) {
+            Freshness::Stale => return false,
+            Freshness::Spared => count(&self.tally.stale_hits),
+            Freshness::Fresh => {}
+        }
+        count(&self.tally.hits);
+        true
+    }
+
+    /// For a request whose response may be shared.
+    fn ask_shared(
+        self: &Arc<Self>,
+        asker: Box<Asker>,
+        caller: Caller,
+    ) -> Result<Waiting, Overloaded> {
+        let now = self.now();
+        let mut table = lock(&self.table);
+        let key = &asker.key;
+        // Asked again under the lock: the flight may have landed since the core looked.
+        let found = self
+            .cache
+            .find(&key.space, &key.target, &asker.headers, now);
+        let stale = match found {
+            Found::Passes => {
+                drop(table);
+                return self.ask_private(asker, None, caller);
+            }
+            Found::Object(stored) if !stored.sharing.allows(asker.credentials) => {
+                drop(table);
+                return self.ask_private(asker, None, caller);
+            }
+            Found::Object(stored) => match stored.freshness(now) {
+                Freshness::Fresh => return Ok(Waiting::of_stored(stored, CacheResult::Hit)),
+                Freshness::Spared => return Ok(Waiting::of_stored(stored, CacheResult::Stale)),
+                Freshness::Stale => Some(stored),
+            },
+            Found::Nothing => None,
+        };
+        let key = self.key_for(&asker);
+        let asker = match table.find(&key) {
+            None => asker,
+            Some(flight) => {
+                let most = self.settings.waiters_max;
+                match flight.join(asker, Arc::clone(&caller.waker), caller.connection, most) {
+                    Ok(waiting) => {
+                        count(&self.tally.collapsed);
+                        return Ok(waiting);
+                    }
+                    Err(NotJoined::Full) => return Err(Overloaded::Waiters),
+                    Err(NotJoined::Over(asker)) => asker,
+                    Err(NotJoined::NotForIt(asker)) => {
+                        drop(table);
+                        return self.ask_private(asker, None, caller);
+                    }
+                }
+            }
+        };
+        let (flight, waiting) = self.begin(Party::Shared, caller);
+        let ticket = table.admit(&self.settings, asker.source.address, &flight, Some(key))?;
+        drop(table);
+        let fetch = Fetch::shared(Arc::clone(self), ticket, asker, stale);
+        flight.attach_task(self.runtime.spawn(fetch.run()).abort_handle());
+        Ok(waiting)
+    }
+
+    /// For a request whose response is for it alone.
+    fn ask_private(
+        self: &Arc<Self>,
+        asker: Box<Asker>,
+        body: Option<BodyReceiver>,
+        caller: Caller,
+    ) -> Result<Waiting, Overloaded> {
+        let (flight, waiting) = self.begin(Party::Private, caller);
+        let address = asker.source.address;
+        let ticket = lock(&self.table).admit(&self.settings, address, &flight, None)?;
+        count(&self.tally.passed);
+        let fetch = Fetch::private(Arc::clone(self), ticket, asker, body);
+        flight.attach_task(self.runtime.spawn(fetch.run()).abort_handle());
+        Ok(waiting)
+    }
+
+    /// A flight whose first reader has its place before anybody else can find it.
+    fn begin(&self, party: Party, caller: Caller) -> (Arc<Flight>, Waiting) {
+        let abandoned = Arc::clone(&self.abandoned);
+        Flight::begin(party, abandoned, caller.waker, caller.connection)
+    }
+
+    /// The key under which an object for this request is kept, as far as is known.
+    fn key_for(&self, asker: &Asker) -> CacheKey {
+        let names = self.cache.vary(&asker.key);
+        CacheKey {
+            object: asker.key.clone(),
+            variant: names.map(|names| names.variant(&asker.headers)),
+        }
+    }
+
+    /// Another flight for a request that waited for one whose response is not for it.
+    fn ask_again(self: &Arc<Self>, asker: Box<Asker>, caller: Caller, why: Excluded) -> Waiting {
+        let asked = match why {
+            Excluded::ResponseIsForOne => self.ask_private(asker, None, caller),
+            Excluded::OtherVariant => self.ask_shared(asker, caller),
+        };
+        asked.unwrap_or_else(|_| {
+            self.tally.failed(FetchError::Overloaded);
+            Waiting::failed(FetchError::Overloaded)
+        })
+    }
+}
+
+/// Why a request that waited for a response may not have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Excluded {
+    /// It is for the request by which it was fetched.
+    ResponseIsForOne,
+    /// It is a variant for other request headers.
+    OtherVariant,
+}
+
+impl std::fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher")
+            .field("flights", &self.flights())
+            .field("cache_bytes", &self.cache_bytes())
+            .finish_non_exhaustive()
+    }
+}

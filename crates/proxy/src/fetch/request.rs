@@ -1,0 +1,246 @@
+//! The request that goes to a source, made from a visitor's.
+//!
+//! Hop-by-hop fields and framing are dropped, Host is the source's, Via is ours. A request for the cache
+//! is stripped of everything that makes its response fit one visitor only: conditions, ranges, and,
+//! towards an origin that we rescue, credentials.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Uri};
+use hyper::body::{Body, Frame, SizeHint};
+
+use crate::cache::Stored;
+use crate::cacheability::{Credentials, normal_encodings};
+use crate::flight::{
+    Asker, BodyReceiver, BrokenOff, FetchError, Miss, ObjectKey, Purpose, RequestHeaders, Source,
+    Space,
+};
+
+/// Our name in Via.
+pub(super) const PSEUDONYM: &str = "levee";
+/// Carries the secret of a rescue.
+const FETCH_KEY: &str = "levee-fetch";
+
+/// Fields that end here, beside those that Connection names (RFC 9110 section 7.6.1), and fields that
+/// we write ourselves.
+const OURS: [&str; 13] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "keep-alive",
+    "levee-fetch",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Fields that ask for less than the whole.
+const CONDITIONS: [&str; 6] = [
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "range",
+];
+
+/// For whom a request is.
+#[derive(Clone, Debug)]
+pub(super) enum Intent {
+    /// For the cache; where there is an old object, whether it has changed.
+    Share(Option<std::sync::Arc<Stored>>),
+    /// For one visitor: its method, conditions and ranges go along.
+    Pass,
+}
+
+/// The request body towards a source.
+#[derive(Debug)]
+pub(super) enum Upload {
+    None,
+    Stream(BodyReceiver),
+}
+
+impl Asker {
+    /// A miss, without its body.
+    pub(super) fn of(miss: Miss) -> (Box<Self>, Option<BodyReceiver>) {
+        let credentials = credentials(&miss.key, &miss.headers);
+        let asker = Self {
+            key: miss.key,
+            method: miss.method,
+            headers: miss.headers,
+            source: miss.source,
+            credentials,
+        };
+        (Box::new(asker), miss.body)
+    }
+}
+
+/// What a request carries that could make its response personal. Towards origins that we rescue no
+/// credentials are ever sent on, so there all requests are alike.
+pub(super) fn credentials(
+    key: &ObjectKey,
+    headers: &(impl RequestHeaders + ?Sized),
+) -> Credentials {
+    credentials_in(&key.space, headers)
+}
+
+/// As [`credentials`], by the space alone.
+pub(super) fn credentials_in(
+    space: &Space,
+    headers: &(impl RequestHeaders + ?Sized),
+) -> Credentials {
+    match space {
+        Space::Origin(..) => Credentials::None,
+        Space::Own if headers.has("authorization") => Credentials::Authorization,
+        Space::Own if headers.has("cookie") => Credentials::Cookie,
+        Space::Own => Credentials::None,
+    }
+}
+
+/// How often our name stands in Via.
+pub(super) fn hops(headers: &[(Bytes, Bytes)]) -> usize {
+    let mut hops = 0;
+    headers.each("via", &mut |value| {
+        hops += value
+            .split(|&byte| byte == b',')
+            .filter(|hop| {
+                let mut words = hop
+                    .split(|byte| byte.is_ascii_whitespace())
+                    .filter(|word| !word.is_empty());
+                words.nth(1) == Some(PSEUDONYM.as_bytes())
+            })
+            .count();
+    });
+    hops
+}
+
+/// The request to send.
+pub(super) fn build(
+    asker: &Asker,
+    intent: &Intent,
+    body: Upload,
+) -> Result<Request<Upload>, FetchError> {
+    let bad = |_| FetchError::BadRequest;
+    let target = PathAndQuery::from_maybe_shared(asker.key.target.clone()).map_err(|_| ());
+    let mut request = Request::new(body);
+    *request.uri_mut() = Uri::from(target.map_err(bad)?);
+    *request.method_mut() = match intent {
+        Intent::Share(_) => Method::GET,
+        Intent::Pass => asker.method.clone(),
+    };
+    let host = HeaderValue::try_from(&asker.source.authority).map_err(|_| ());
+    let headers = request.headers_mut();
+    headers.insert(header::HOST, host.map_err(bad)?);
+    copy_headers(asker, intent, headers).map_err(bad)?;
+    add_via(headers);
+    add_key(&asker.source, headers);
+    if let Intent::Share(stale) = intent {
+        add_conditions(stale.as_deref(), headers);
+        headers.remove(header::ACCEPT_ENCODING);
+        let encodings = normal_encodings(&asker.headers);
+        if let Ok(value) = HeaderValue::try_from(encodings)
+            && !value.is_empty()
+        {
+            headers.insert(header::ACCEPT_ENCODING, value);
+        }
+    }
+    Ok(request)
+}
+
+/// The visitor's fields, as far as they go along.
+fn copy_headers(asker: &Asker, intent: &Intent, headers: &mut HeaderMap) -> Result<(), ()> {
+    let named = named_by_connection(&asker.headers);
+    let dropped = |name: &str| {
+        let condition = CONDITIONS.contains(&name) && matches!(intent, Intent::Share(_));
+        let personal =
+            matches!(name, "cookie" | "authorization") && asker.source.purpose == Purpose::Rescue;
+        let listed = named.iter().any(|other| other == name);
+        OURS.contains(&name) || condition || personal || listed
+    };
+    for (name, value) in &asker.headers {
+        let name = HeaderName::from_bytes(name).map_err(|_| ())?;
+        if !dropped(name.as_str()) {
+            let value = HeaderValue::from_maybe_shared(value.clone()).map_err(|_| ())?;
+            headers.append(name, value);
+        }
+    }
+    Ok(())
+}
+
+fn named_by_connection(headers: &[(Bytes, Bytes)]) -> Vec<String> {
+    let mut named = Vec::new();
+    headers.each("connection", &mut |value| {
+        for name in value.split(|&byte| byte == b',') {
+            named.push(String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase());
+        }
+    });
+    named
+}
+
+fn add_via(headers: &mut HeaderMap) {
+    let value = HeaderValue::from_static("1.1 levee");
+    headers.append(header::VIA, value);
+}
+
+fn add_key(source: &Source, headers: &mut HeaderMap) {
+    let value = source
+        .key
+        .and_then(|key| HeaderValue::try_from(key.to_string()).ok());
+    if let Some(mut value) = value {
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(FETCH_KEY), value);
+    }
+}
+
+/// Asks whether the old object is still right.
+fn add_conditions(stale: Option<&Stored>, headers: &mut HeaderMap) {
+    let Some(stored) = stale else { return };
+    let conditions = [
+        ("etag", header::IF_NONE_MATCH),
+        ("last-modified", header::IF_MODIFIED_SINCE),
+    ];
+    for (validator, condition) in conditions {
+        let value = stored.head.header(validator);
+        if let Some(value) = value.and_then(|value| HeaderValue::from_bytes(value).ok()) {
+            headers.insert(condition, value);
+        }
+    }
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        match self.get_mut() {
+            Self::None => Poll::Ready(None),
+            Self::Stream(body) => Pin::new(body).poll_frame(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Stream(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::None => SizeHint::with_exact(0),
+            Self::Stream(body) => body.size_hint(),
+        }
+    }
+}

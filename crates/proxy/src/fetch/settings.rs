@@ -1,0 +1,103 @@
+//! Limits of fetching and caching, with the reasons for their defaults.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_vocab::Timestamp;
+
+/// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves nothing.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct FetchSettings {
+    /// Bytes of the cache in memory, with its index. 64 MiB holds the hot objects of any small site.
+    pub memory: u64,
+    /// The largest body kept in memory; larger ones go to disk. 1 MiB: pages and pictures, not films.
+    pub memory_object_max: u64,
+    /// Bytes of bodies that are on their way and shared, beside `memory`.
+    pub memory_in_flight: u64,
+    /// Where large objects go; none keeps only what fits into memory.
+    pub disk: Option<DiskSettings>,
+    /// Time to connect. 2 s: a dead rescue link must be noticed while its visitor still waits.
+    pub connect_timeout: Duration,
+    /// Time from a sent request to the first byte of the response.
+    pub first_byte_timeout: Duration,
+    /// Time without any byte of a body.
+    pub body_timeout: Duration,
+    /// Time that a request waits for the head in all, with the wait for a free place.
+    pub wait_max: Duration,
+    /// Bytes of an unshared body that a slow visitor may leave unread.
+    pub unread_max: u64,
+    /// Requests that wait for one object.
+    pub waiters_max: usize,
+    /// Flights in all.
+    pub flights_max: usize,
+    /// Flights of one source, so that one dead origin does not use up all of them.
+    pub flights_per_source_max: usize,
+    /// Shared fetches that run at one source at a time; the others queue.
+    pub shared_fetches_per_source: usize,
+    /// Fetches for one visitor each that run at one source at a time; the others queue.
+    pub private_fetches_per_source: usize,
+    /// Fetches that go on although nobody waits any more.
+    pub abandoned_max: usize,
+    /// Idle connections kept to one source. Each new connection costs the origin 358 bytes.
+    pub idle_connections_per_source: usize,
+    /// How long an idle connection is kept.
+    pub idle_timeout: Duration,
+    /// How long a key is remembered as not to be shared.
+    pub pass_lifetime: Duration,
+    /// Lifetime of 404, 410 and the like that state none.
+    pub negative_lifetime: Duration,
+    /// The most that a lifetime guessed from Last-Modified may be.
+    pub heuristic_max: Duration,
+    /// How long after its lifetime an object stands in for a source that cannot be reached.
+    pub stale_if_error: Duration,
+    /// How long such an object is shown before the source is asked again.
+    pub stale_retry: Duration,
+    /// How often our name may stand in the Via field of a request: visitor, rescue server, origin
+    /// server and upstream are all Levees at most.
+    pub hops_max: usize,
+}
+
+/// The folder for large objects.
+#[derive(Clone, Debug)]
+pub struct DiskSettings {
+    /// A folder of its own; made where it is missing.
+    pub folder: PathBuf,
+    /// Bytes of all files.
+    pub limit: u64,
+    /// The largest body.
+    pub object_max: u64,
+}
+
+impl Default for FetchSettings {
+    fn default() -> Self {
+        Self {
+            memory: 64 << 20,
+            memory_object_max: 1 << 20,
+            memory_in_flight: 32 << 20,
+            disk: None,
+            connect_timeout: Duration::from_secs(2),
+            first_byte_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            wait_max: Duration::from_secs(15),
+            unread_max: 256 << 10,
+            waiters_max: 10_000,
+            flights_max: 4096,
+            flights_per_source_max: 2048,
+            shared_fetches_per_source: 32,
+            private_fetches_per_source: 128,
+            abandoned_max: 64,
+            idle_connections_per_source: 8,
+            idle_timeout: Duration::from_secs(30),
+            pass_lifetime: Duration::from_secs(10),
+            negative_lifetime: Duration::from_secs(5),
+            heuristic_max: Duration::from_secs(3600),
+            stale_if_error: Duration::from_secs(600),
+            stale_retry: Duration::from_secs(5),
+            hops_max: 2,
+        }
+    }
+}

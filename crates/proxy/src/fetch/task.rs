@@ -1,0 +1,479 @@
+//! The task that fills one flight.
+//!
+//! ```text
+//!  wait for a turn ─▶ ask (once more on a fresh connection) ─▶ decide ─▶ stream the body ─▶ keep it
+//!        │                     │                  │ 304: the old object, refreshed
+//!        ▼                     ▼                  ▼ server error and an old object: that one
+//!     too long: 503      failed: the old object, or 502 or 504
+//! ```
+//!
+//! It may be dropped at any point, by a cancellation, a panic or the end of the runtime: its `Drop` ends
+//! the flight for those who wait and gives the place in the table back.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::Response;
+use http::response::Parts;
+use hyper::body::Incoming;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::body::Filling;
+use super::counters::count;
+use super::pool::{History, Lease};
+use super::request::{Intent, Upload, build};
+use super::response::{Arrival, Recipients, body_end, clean, header_map, refreshed};
+use super::table::Ticket;
+use super::{Caller, Excluded, Shared};
+use crate::cache::{CacheKey, Stored};
+use crate::cacheability::{
+    Answer, Audience, Credentials, Decision, Keeping, Late, Policy, Sharing, VaryNames, decide,
+};
+use crate::flight::{
+    Asker, BodyReceiver, CacheResult, Fault, FetchError, Kept, ResponseHead, UploadWatch,
+};
+
+/// One fetch. See the head of this file.
+pub(super) struct Fetch {
+    pub shared: Arc<Shared>,
+    pub ticket: Ticket,
+    pub asker: Box<Asker>,
+    intent: Intent,
+    body: Option<BodyReceiver>,
+    /// Bytes counted in `Shared::in_flight`.
+    pub reserved: u64,
+}
+
+/// The head of a response, and the connection on which its body comes.
+struct Reply {
+    parts: Parts,
+    body: Incoming,
+    lease: Lease,
+    arrival: Arrival,
+}
+
+impl Fetch {
+    /// A fetch for everybody who asks for the object; `stale` is what the cache has of it.
+    pub fn shared(
+        shared: Arc<Shared>,
+        ticket: Ticket,
+        asker: Box<Asker>,
+        stale: Option<Arc<Stored>>,
+    ) -> Self {
+        Self {
+            shared,
+            ticket,
+            asker,
+            intent: Intent::Share(stale),
+            body: None,
+            reserved: 0,
+        }
+    }
+
+    /// A fetch for one visitor.
+    pub fn private(
+        shared: Arc<Shared>,
+        ticket: Ticket,
+        asker: Box<Asker>,
+        body: Option<BodyReceiver>,
+    ) -> Self {
+        Self {
+            shared,
+            ticket,
+            asker,
+            intent: Intent::Pass,
+            body,
+            reserved: 0,
+        }
+    }
+
+    /// Fills the flight. Where it is dropped half-way, those who wait get an error.
+    pub async fn run(mut self) {
+        if let Err(error) = self.fly().await {
+            let target = String::from_utf8_lossy(&self.asker.key.target);
+            tracing::debug!("fetching {target} from {}: {error}", self.asker.key.space);
+            self.shared.tally.failed(error);
+            self.ticket.flight.fail(error);
+        }
+    }
+
+    async fn fly(&mut self) -> Result<(), FetchError> {
+        let deadline = Instant::now() + self.shared.settings.wait_max;
+        let _turn = self.turn(deadline).await?;
+        let reply = match self.exchange(deadline).await {
+            Ok(reply) => reply,
+            Err(error) if error.fault() == Fault::Source && self.fall_back() => {
+                self.shared.tally.failed(error);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.deliver(reply).await
+    }
+
+    /// Waits until few enough fetches from this source run.
+    async fn turn(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, FetchError> {
+        let lane = Arc::clone(&self.ticket.lane);
+        match timeout_at(deadline, lane.acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            Ok(Err(_)) | Err(_) => Err(FetchError::Overloaded),
+        }
+    }
+
+    /// Sends the request; once more where a reused connection proved dead and nothing forbids it.
+    async fn exchange(&mut self, deadline: Instant) -> Result<Reply, FetchError> {
+        let address = self.asker.source.address;
+        let repeatable = self.body.is_none() && self.asker.method.is_idempotent();
+        let mut lease = self.shared.pool.lease(address).await?;
+        match self.attempt(&mut lease, deadline).await {
+            Ok(response) => Ok(self.replied(response, lease)),
+            Err(FetchError::ClosedEarly) if repeatable && lease.history == History::Reused => {
+                count(&self.shared.tally.retries);
+                let mut lease = self.shared.pool.connect(address).await?;
+                let response = self.attempt(&mut lease, deadline).await?;
+                Ok(self.replied(response, lease))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn attempt(
+        &mut self,
+        lease: &mut Lease,
+        deadline: Instant,
+    ) -> Result<(Response<Incoming>, Duration), FetchError> {
+        let body = self.body.take();
+        let watch = body.as_ref().map(BodyReceiver::watch);
+        let request = build(
+            &self.asker,
+            &self.intent,
+            body.map_or(Upload::None, Upload::Stream),
+        )?;
+        self.shared.tally.fetched(&self.asker.key.space);
+        let begun = Instant::now();
+        let sending = lease.send(request);
+        let patience = self.shared.settings.first_byte_timeout;
+        let response = match watch {
+            None => timeout_at(deadline.min(begun + patience), sending)
+                .await
+                .map_err(|_| FetchError::FirstByteTimeout)?,
+            Some(watch) => patient(sending, &watch, patience).await?,
+        };
+        let response = response.map_err(|error| head_error(&error))?;
+        Ok((response, begun.elapsed()))
+    }
+
+    fn replied(&self, (response, delay): (Response<Incoming>, Duration), lease: Lease) -> Reply {
+        let (parts, body) = response.into_parts();
+        let heads = parts.headers.iter();
+        let head = heads.map(|(name, value)| name.as_str().len() + value.len() + 4);
+        let bytes = head.sum::<usize>() + "HTTP/1.1 200 \r\n\r\n".len();
+        self.shared
+            .tally
+            .received(&self.asker.key.space, bytes as u64);
+        let arrival = Arrival {
+            at: self.shared.now(),
+            date: SystemTime::now(),
+            delay,
+        };
+        Reply {
+            parts,
+            body,
+            lease,
+            arrival,
+        }
+    }
+
+    /// Shows the response to whom it may be shown.
+    async fn deliver(&mut self, reply: Reply) -> Result<(), FetchError> {
+        let stale = match &self.intent {
+            Intent::Pass => return self.pass(reply).await,
+            Intent::Share(stale) => stale.clone(),
+        };
+        if let Some(stale) = &stale {
+            if reply.parts.status == http::StatusCode::NOT_MODIFIED {
+                self.refresh(stale, &reply);
+                self.drain(reply).await;
+                return Ok(());
+            }
+            if matches!(reply.parts.status.as_u16(), 500 | 502..=504) && self.fall_back() {
+                return Ok(());
+            }
+        }
+        let answer = Answer {
+            status: reply.parts.status,
+            headers: &reply.parts.headers,
+            body_end: body_end(&reply.parts),
+            arrived: reply.arrival.date,
+            credentials: self.asker.credentials,
+        };
+        match decide(&answer, &self.policy()) {
+            Decision::Pass => self.turned_out_private(reply).await,
+            Decision::ShareOnce { sharing, vary } => {
+                let head = clean(&reply.parts, &reply.arrival, Recipients::Many);
+                let late = Late::TooLate;
+                self.show(Arc::new(head), sharing, vary, late);
+                self.fill(reply, None).await
+            }
+            Decision::Store(keeping) if self.is_too_large(&reply) => {
+                count(&self.shared.tally.unkept);
+                drop(keeping);
+                self.turned_out_private(reply).await
+            }
+            Decision::Store(keeping) => self.share(reply, keeping).await,
+        }
+    }
+
+    /// A response that is kept.
+    async fn share(&mut self, reply: Reply, keeping: Keeping) -> Result<(), FetchError> {
+        let head = Arc::new(clean(&reply.parts, &reply.arrival, Recipients::Many));
+        let late = if keeping.lifetime > head.age_initial {
+            Late::Welcome
+        } else {
+            Late::TooLate
+        };
+        self.show(head, keeping.sharing, keeping.vary.clone(), late);
+        self.fill(reply, Some(keeping)).await
+    }
+
+    /// The answer to a request that is for one visitor from the start.
+    async fn pass(&mut self, reply: Reply) -> Result<(), FetchError> {
+        let status = reply.parts.status;
+        let done = status.is_success() || status.is_redirection();
+        if done && !self.asker.method.is_safe() {
+            //= RFC 9111 section 4.4: what was changed here is no longer what the cache holds.
+            self.shared.cache.remove(&self.asker.key);
+        }
+        let head = clean(&reply.parts, &reply.arrival, Recipients::One);
+        let flight = &self.ticket.flight;
+        flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
+        self.fill(reply, None).await
+    }
+
+    /// The answer is for the first visitor only; all others are given flights of their own.
+    async fn turned_out_private(&mut self, reply: Reply) -> Result<(), FetchError> {
+        let until = reply.arrival.at + self.shared.settings.pass_lifetime;
+        if let Some(key) = self.ticket.key.clone() {
+            self.shared.cache.note_pass(key, until);
+        }
+        super::lock(&self.shared.table).unlist(&self.ticket);
+        let head = clean(&reply.parts, &reply.arrival, Recipients::One);
+        let flight = &self.ticket.flight;
+        let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
+        self.reseat(
+            excluded,
+            Sharing(Credentials::Authorization),
+            Excluded::ResponseIsForOne,
+        );
+        if !self.ticket.flight.is_wanted() {
+            // By whose request it was fetched has left. Nobody else may have it.
+            return Ok(());
+        }
+        self.fill(reply, None).await
+    }
+
+    /// Shows the head to all whom the response fits, and lists the flight where they will look.
+    fn show(
+        &mut self,
+        head: Arc<ResponseHead>,
+        sharing: Sharing,
+        vary: Option<VaryNames>,
+        late: Late,
+    ) {
+        let object = self.asker.key.clone();
+        let variant = vary.map(|names| {
+            let values = names.variant(&self.asker.headers);
+            (Arc::new(names), values)
+        });
+        let mut table = super::lock(&self.shared.table);
+        if let Some((names, _)) = &variant {
+            self.shared.cache.note_vary(&object, names);
+        }
+        let key = CacheKey {
+            object,
+            variant: variant.as_ref().map(|(_, values)| values.clone()),
+        };
+        table.relist(&mut self.ticket, key);
+        match late {
+            Late::Welcome => {}
+            Late::TooLate => table.unlist(&self.ticket),
+        }
+        let audience = Audience::Fitting {
+            sharing,
+            variant,
+            late,
+        };
+        let flight = &self.ticket.flight;
+        let excluded = flight.publish(&head, audience, Kept::Whole);
+        drop(table);
+        self.reseat(excluded, sharing, Excluded::OtherVariant);
+    }
+
+    /// Gives those who may not have the response flights of their own.
+    fn reseat(&self, excluded: Vec<(u64, Box<Asker>)>, sharing: Sharing, why: Excluded) {
+        let flight = &self.ticket.flight;
+        for (reader, asker) in excluded {
+            let Some((waker, connection)) = flight.waker_of(reader) else {
+                continue;
+            };
+            let why = match why {
+                Excluded::OtherVariant if !sharing.allows(asker.credentials) => {
+                    Excluded::ResponseIsForOne
+                }
+                Excluded::OtherVariant | Excluded::ResponseIsForOne => why,
+            };
+            let caller = Caller { waker, connection };
+            flight.reseat(reader, self.shared.ask_again(asker, caller, why));
+        }
+    }
+
+    /// The old object is still right.
+    fn refresh(&mut self, stale: &Arc<Stored>, reply: &Reply) {
+        count(&self.shared.tally.revalidated);
+        let head = Arc::new(refreshed(&stale.head, &reply.parts, &reply.arrival));
+        let headers = header_map(&head);
+        let answer = Answer {
+            status: head.status,
+            headers: &headers,
+            body_end: crate::cacheability::BodyEnd::Announced,
+            arrived: reply.arrival.date,
+            credentials: Credentials::None,
+        };
+        let fresh = match decide(&answer, &self.policy()) {
+            Decision::Store(keeping) => Stored::new(head, stale.body.clone(), &keeping),
+            // It may no longer be kept, but those who wait may have it.
+            Decision::ShareOnce { .. } | Decision::Pass => Stored {
+                head,
+                ..Stored::clone(stale)
+            },
+        };
+        self.show_stored(Arc::new(fresh), CacheResult::Revalidated);
+    }
+
+    /// The source cannot be reached: the old object, if it is not too old for that.
+    fn fall_back(&mut self) -> bool {
+        let Intent::Share(Some(stale)) = &self.intent else {
+            return false;
+        };
+        let now = self.shared.now();
+        if now >= stale.stale_until {
+            return false;
+        }
+        let spared = stale.spared(now, self.shared.settings.stale_retry);
+        self.show_stored(Arc::new(spared), CacheResult::Stale);
+        true
+    }
+
+    fn show_stored(&mut self, stored: Arc<Stored>, result: CacheResult) {
+        let names = self.shared.cache.vary(&self.asker.key);
+        let variant = names.map(|names| {
+            let values = names.variant(&self.asker.headers);
+            (names, values)
+        });
+        let audience = Audience::Fitting {
+            sharing: stored.sharing,
+            variant,
+            late: Late::Welcome,
+        };
+        self.keep(&stored);
+        let flight = &self.ticket.flight;
+        let excluded = flight.publish(&stored.head, audience, Kept::Whole);
+        flight.complete_with(&stored, Some(result));
+        let why = Excluded::OtherVariant;
+        self.reseat(excluded, stored.sharing, why);
+    }
+
+    /// Puts an object into the cache, unless its space was forgotten meanwhile.
+    pub(super) fn keep(&self, stored: &Arc<Stored>) {
+        let table = super::lock(&self.shared.table);
+        let Some(key) = self.ticket.key.clone() else {
+            return;
+        };
+        let tally = &self.shared.tally;
+        if !self.ticket.flight.is_forgotten() {
+            match self.shared.cache.insert(key, Arc::clone(stored)) {
+                Ok(()) => count(&tally.stored),
+                Err(_) => count(&tally.unkept),
+            }
+        }
+        drop(table);
+    }
+
+    fn policy(&self) -> Policy {
+        let settings = &self.shared.settings;
+        Policy {
+            purpose: self.asker.source.purpose,
+            ttl: self.asker.source.ttl,
+            heuristic_max: settings.heuristic_max,
+            negative: settings.negative_lifetime,
+            stale_if_error: settings.stale_if_error,
+        }
+    }
+
+    /// Whether the body is announced as larger than anything that is kept.
+    fn is_too_large(&self, reply: &Reply) -> bool {
+        let length = hyper::body::Body::size_hint(&reply.body).lower();
+        let disk = self.shared.settings.disk.as_ref();
+        let disk = disk.map_or(0, |disk| disk.object_max.min(disk.limit));
+        length > self.shared.cache.object_max().max(disk)
+    }
+
+    /// Reads the body into the flight; keeps the object where `keeping` says so.
+    async fn fill(&mut self, reply: Reply, keeping: Option<Keeping>) -> Result<(), FetchError> {
+        let mut body = reply.body;
+        let mut filling = Filling::new(self, keeping);
+        filling.fill(&mut body).await?;
+        self.shared.pool.give_back(reply.lease).await;
+        Ok(())
+    }
+
+    /// Takes the connection back after a response whose body does not matter.
+    async fn drain(&self, reply: Reply) {
+        let Reply { body, lease, .. } = reply;
+        if hyper::body::Body::is_end_stream(&body) {
+            drop(body);
+            self.shared.pool.give_back(lease).await;
+        }
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        // Does nothing where the flight ended well.
+        self.ticket.flight.fail(FetchError::Aborted);
+        super::lock(&self.shared.table).release(&self.ticket);
+        self.shared.release_in_flight(self.reserved);
+    }
+}
+
+/// Waits for a response as long as the request body still moves.
+async fn patient<T>(
+    sending: impl Future<Output = T>,
+    watch: &UploadWatch,
+    patience: Duration,
+) -> Result<T, FetchError> {
+    let mut sending = std::pin::pin!(sending);
+    let mut before = watch.moved();
+    loop {
+        if let Ok(response) = timeout(patience, sending.as_mut()).await {
+            return Ok(response);
+        }
+        let moved = watch.moved();
+        if moved == before {
+            return Err(FetchError::FirstByteTimeout);
+        }
+        before = moved;
+    }
+}
+
+/// Why there is no head.
+fn head_error(error: &hyper::Error) -> FetchError {
+    if error.is_parse() {
+        FetchError::Malformed
+    } else if error.is_user() {
+        FetchError::RequestAborted
+    } else {
+        FetchError::ClosedEarly
+    }
+}

@@ -1,0 +1,560 @@
+//! One flight: what has come so far, and everybody who reads it.
+//!
+//! Two halves, each with its own enum: how far the fetch has come ([`Phase`]), and where each reader
+//! stands ([`Seat`]). The fetch task is the only writer. All methods take the lock for a moment;
+//! wakers are called after it is given back.
+//!
+//! The head is published together with its audience. Whoever waits but may not share the response
+//! (another variant, other credentials, an answer that is for one visitor alone) keeps its place and is
+//! given another flight by the fetch task ([`Flight::reseat`]).
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use bytes::Bytes;
+use http::Method;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+
+use super::buffer::{Buffer, Piece};
+use super::waiting::{CacheResult, Progress, Waiting};
+use super::{FetchError, ObjectKey, ResponseHead, Source, Waker, lock};
+use crate::cache::Stored;
+use crate::cacheability::{Audience, Credentials};
+use crate::disk::StoredFile;
+
+/// The reader by whose request a flight is fetched.
+pub(crate) const FIRST: u64 = 0;
+
+/// A request as long as it may still need a fetch of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub key: ObjectKey,
+    pub method: Method,
+    pub headers: Vec<(Bytes, Bytes)>,
+    pub source: Source,
+    pub credentials: Credentials,
+}
+
+/// Whether a flight is for many or for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Party {
+    /// For everybody who asks for the object.
+    Shared,
+    /// For one visitor; when it leaves, the fetch is cancelled.
+    Private,
+}
+
+/// How much of the body is held for readers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All of it, so that late readers get it from its start.
+    Whole,
+    /// What the slowest reader has not read yet; the fetch waits for it.
+    Window,
+}
+
+/// Why nobody can join.
+#[derive(Debug)]
+pub(crate) enum NotJoined {
+    /// Too many are waiting.
+    Full,
+    /// Its answer is not for this asker, or has begun to be forgotten.
+    NotForIt(Box<Asker>),
+    /// It is over.
+    Over(Box<Asker>),
+}
+
+/// See the head of this file.
+pub(crate) struct Flight {
+    pub party: Party,
+    /// Fetches that nobody waits for any more, of all flights; and the most of them.
+    pub abandoned: Arc<Semaphore>,
+    state: Mutex<State>,
+    /// The fetch waits here while readers are too far behind.
+    progress: Notify,
+    task: OnceLock<AbortHandle>,
+    forgotten: AtomicBool,
+}
+
+struct State {
+    phase: Phase,
+    kept: Kept,
+    buffer: Buffer,
+    readers: BTreeMap<u64, Reader>,
+    next_reader: u64,
+    /// Held while nobody reads a fetch that goes on all the same.
+    abandoned: Option<OwnedSemaphorePermit>,
+}
+
+enum Phase {
+    /// No head yet.
+    Asked,
+    /// The head is out, the body comes.
+    Streaming(Arc<ResponseHead>, Audience),
+    /// All of the body has come.
+    Complete(Arc<ResponseHead>, Audience),
+    /// The object is in the cache; readers go over to it.
+    Stored(Arc<Stored>, Option<CacheResult>),
+    /// It broke off, or was cancelled.
+    Failed(FetchError),
+}
+
+struct Reader {
+    waker: Arc<dyn Waker>,
+    connection: u64,
+    attention: Attention,
+    position: u64,
+    seat: Seat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attention {
+    /// Found nothing since it was last woken.
+    Asleep,
+    /// Was woken and has not read since.
+    Woken,
+}
+
+enum Seat {
+    /// Waits for a head that may prove not to be for it.
+    Waiting(Box<Asker>),
+    /// Reads this flight.
+    Reading,
+    /// Will be given another flight.
+    Leaving,
+    /// Has been given another flight.
+    Moved(Waiting),
+}
+
+/// What a reader finds.
+pub(crate) enum View {
+    Nothing,
+    Head(Arc<ResponseHead>),
+    Piece(Piece),
+    End,
+    Failed(FetchError),
+    Stored(Arc<Stored>, Option<CacheResult>),
+    Moved(Waiting),
+}
+
+impl Flight {
+    /// A flight that has just been asked for, and the place of the request by which it is fetched.
+    pub fn begin(
+        party: Party,
+        abandoned: Arc<Semaphore>,
+        waker: Arc<dyn Waker>,
+        connection: u64,
+    ) -> (Arc<Self>, Waiting) {
+        let first = Reader::new(waker, connection, Seat::Reading);
+        let flight = Arc::new(Self {
+            party,
+            abandoned,
+            state: Mutex::new(State {
+                phase: Phase::Asked,
+                kept: Kept::Whole,
+                buffer: Buffer::default(),
+                readers: BTreeMap::from([(FIRST, first)]),
+                next_reader: FIRST + 1,
+                abandoned: None,
+            }),
+            progress: Notify::new(),
+            task: OnceLock::new(),
+            forgotten: AtomicBool::new(false),
+        });
+        let result = match party {
+            Party::Shared => CacheResult::Miss,
+            Party::Private => CacheResult::Passed,
+        };
+        (
+            Arc::clone(&flight),
+            Waiting::of_flight(flight, FIRST, result),
+        )
+    }
+
+    /// Tells which task fills this flight, so that it can be cancelled.
+    pub fn attach_task(&self, task: AbortHandle) {
+        // Whoever left before the task was known could not cancel it.
+        let deserted = matches!(lock(&self.state).phase, Phase::Failed(_));
+        if deserted {
+            task.abort();
+        }
+        self.task
+            .set(task)
+            .expect("a flight is given its task once");
+    }
+
+    /// Adds a reader. At most `readers_max` wait at a time.
+    pub fn join(
+        self: &Arc<Self>,
+        asker: Box<Asker>,
+        waker: Arc<dyn Waker>,
+        connection: u64,
+        readers_max: usize,
+    ) -> Result<Waiting, NotJoined> {
+        let mut state = lock(&self.state);
+        let seat = match &state.phase {
+            Phase::Asked => Seat::Waiting(asker),
+            Phase::Streaming(_, audience) | Phase::Complete(_, audience) => {
+                let from_start = state.kept == Kept::Whole && state.buffer.is_whole();
+                if !from_start || !audience.welcomes_late(&asker) {
+                    return Err(NotJoined::NotForIt(asker));
+                }
+                Seat::Reading
+            }
+            Phase::Stored(..) | Phase::Failed(_) => return Err(NotJoined::Over(asker)),
+        };
+        if state.readers.len() >= readers_max {
+            return Err(NotJoined::Full);
+        }
+        let reader = state.next_reader;
+        state.next_reader += 1;
+        state.abandoned = None;
+        let place = Reader::new(waker, connection, seat);
+        state.readers.insert(reader, place);
+        drop(state);
+        let flight = Arc::clone(self);
+        Ok(Waiting::of_flight(flight, reader, CacheResult::Collapsed))
+    }
+
+    /// What reader `reader` can have now. `head` tells whether it has seen the head.
+    pub fn view(&self, reader: u64, head: HeadSeen) -> View {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let place = state
+            .readers
+            .get_mut(&reader)
+            .expect("a reader stays listed until it leaves");
+        let view = match std::mem::replace(&mut place.seat, Seat::Reading) {
+            Seat::Moved(waiting) => {
+                place.seat = Seat::Leaving;
+                return View::Moved(waiting);
+            }
+            seat @ Seat::Leaving => {
+                place.seat = seat;
+                View::Nothing
+            }
+            seat @ (Seat::Waiting(_) | Seat::Reading) => {
+                place.seat = seat;
+                view_phase(&state.phase, &state.buffer, place.position, head)
+            }
+        };
+        match &view {
+            View::Nothing => place.attention = Attention::Asleep,
+            View::Piece(Piece::Bytes(bytes)) => place.position += bytes.len() as u64,
+            View::Piece(Piece::File { length, .. }) => place.position += length,
+            View::Head(_) | View::End | View::Failed(_) | View::Stored(..) | View::Moved(_) => {}
+        }
+        drop(guard);
+        match &view {
+            View::Piece(_) => self.progress.notify_one(),
+            View::Nothing
+            | View::Head(_)
+            | View::End
+            | View::Failed(_)
+            | View::Stored(..)
+            | View::Moved(_) => {}
+        }
+        view
+    }
+
+    /// Reader `reader` wants nothing more. A fetch that nobody waits for goes on where its answer
+    /// may serve others later and not too many such fetches run; otherwise it is cancelled.
+    pub fn leave(&self, reader: u64) {
+        let mut state = lock(&self.state);
+        let gone = state.readers.remove(&reader);
+        let deserted = state.readers.is_empty() && state.phase.is_flying();
+        if deserted && !self.may_go_on(&mut state) {
+            state.phase = Phase::Failed(FetchError::Aborted);
+            if let Some(task) = self.task.get() {
+                task.abort();
+            }
+        }
+        drop(state);
+        // Dropped without the lock: a reader that was moved takes its other flight with it.
+        drop(gone);
+        self.progress.notify_one();
+    }
+
+    fn may_go_on(&self, state: &mut State) -> bool {
+        let useful = self.party == Party::Shared && state.kept == Kept::Whole;
+        let permit = useful.then(|| Arc::clone(&self.abandoned).try_acquire_owned().ok());
+        state.abandoned = permit.flatten();
+        state.abandoned.is_some()
+    }
+
+    /// Shows the head to all whom `audience` includes, and returns the others: each must be given
+    /// another flight with [`Flight::reseat`].
+    pub fn publish(
+        &self,
+        head: &Arc<ResponseHead>,
+        audience: Audience,
+        kept: Kept,
+    ) -> Vec<(u64, Box<Asker>)> {
+        let mut state = lock(&self.state);
+        let mut excluded = Vec::new();
+        for (&number, reader) in &mut state.readers {
+            match std::mem::replace(&mut reader.seat, Seat::Reading) {
+                Seat::Waiting(asker) if !audience.includes(number, &asker) => {
+                    reader.seat = Seat::Leaving;
+                    excluded.push((number, asker));
+                }
+                Seat::Waiting(_) | Seat::Reading => {}
+                seat @ (Seat::Leaving | Seat::Moved(_)) => reader.seat = seat,
+            }
+        }
+        state.kept = kept;
+        state.phase = Phase::Streaming(Arc::clone(head), audience);
+        self.wake_all(state);
+        excluded
+    }
+
+    /// Gives an excluded reader its new flight.
+    pub fn reseat(&self, reader: u64, waiting: Waiting) {
+        let mut state = lock(&self.state);
+        let Some(place) = state.readers.get_mut(&reader) else {
+            drop(state);
+            return;
+        };
+        place.seat = Seat::Moved(waiting);
+        place.attention = Attention::Woken;
+        let (waker, connection) = (Arc::clone(&place.waker), place.connection);
+        drop(state);
+        wake(&waker, connection);
+    }
+
+    /// How reader `reader` is woken, for its new flight.
+    pub fn waker_of(&self, reader: u64) -> Option<(Arc<dyn Waker>, u64)> {
+        lock(&self.state)
+            .readers
+            .get(&reader)
+            .map(|place| (Arc::clone(&place.waker), place.connection))
+    }
+
+    /// Adds a piece of the body; returns how many bytes are in memory now.
+    pub fn push(&self, piece: Bytes) -> u64 {
+        let mut state = lock(&self.state);
+        state.buffer.push(piece);
+        let held = state.buffer.held();
+        self.wake_all(state);
+        held
+    }
+
+    /// Waits until at most `unread_max` bytes are held for the slowest reader.
+    pub async fn drained(&self, unread_max: u64) {
+        while self.release_read() > unread_max {
+            self.progress.notified().await;
+        }
+    }
+
+    fn release_read(&self) -> u64 {
+        let mut state = lock(&self.state);
+        let slowest = state.readers.values().filter(|place| place.reads());
+        let slowest = slowest.map(|place| place.position).min();
+        let received = state.buffer.received();
+        state.buffer.forget_before(slowest.unwrap_or(received));
+        state.buffer.held()
+    }
+
+    /// Readers who leave more than `unread_max` bytes unread get an error instead of the rest.
+    pub fn drop_slowest(&self, unread_max: u64, error: FetchError) {
+        let mut state = lock(&self.state);
+        let received = state.buffer.received();
+        for place in state.readers.values_mut().filter(|place| place.reads()) {
+            if place.position + unread_max < received {
+                place.seat = Seat::Moved(Waiting::failed(error));
+                place.attention = Attention::Asleep;
+            }
+        }
+        self.wake_all(state);
+    }
+
+    /// How much of the body is held.
+    pub fn kept(&self) -> Kept {
+        lock(&self.state).kept
+    }
+
+    /// The head, once it is published.
+    pub fn head(&self) -> Option<Arc<ResponseHead>> {
+        match &lock(&self.state).phase {
+            Phase::Streaming(head, _) | Phase::Complete(head, _) => Some(Arc::clone(head)),
+            Phase::Asked | Phase::Stored(..) | Phase::Failed(_) => None,
+        }
+    }
+
+    /// From now on only what is unread is held.
+    pub fn keep_window(&self) {
+        lock(&self.state).kept = Kept::Window;
+    }
+
+    /// Everything in memory, for the disk, and how far it reaches.
+    pub fn pieces(&self) -> (Vec<Bytes>, u64) {
+        let mut state = lock(&self.state);
+        let pieces = state.buffer.pieces();
+        (pieces, state.buffer.received())
+    }
+
+    /// `file` now holds the body up to `end`.
+    pub fn hand_to_file(&self, file: &Arc<StoredFile>, end: u64) {
+        lock(&self.state).buffer.hand_to_file(file, end);
+    }
+
+    /// The whole body in one piece, where it is all in memory.
+    pub fn gather(&self) -> Option<Bytes> {
+        lock(&self.state).buffer.gather()
+    }
+
+    /// The body is whole.
+    pub fn complete(&self) {
+        let mut state = lock(&self.state);
+        state.phase = match std::mem::replace(&mut state.phase, Phase::Asked) {
+            Phase::Streaming(head, audience) => Phase::Complete(head, audience),
+            phase @ (Phase::Asked | Phase::Complete(..) | Phase::Stored(..) | Phase::Failed(_)) => {
+                phase
+            }
+        };
+        self.wake_all(state);
+    }
+
+    /// The object is in the cache: readers go over to it. The head must have been published.
+    /// `result` is what they report, where it is another than they know.
+    pub fn complete_with(&self, stored: &Arc<Stored>, result: Option<CacheResult>) {
+        let mut state = lock(&self.state);
+        state.phase = Phase::Stored(Arc::clone(stored), result);
+        state.buffer = Buffer::default();
+        self.wake_all(state);
+    }
+
+    /// What comes is not to be kept.
+    pub fn forget(&self) {
+        self.forgotten.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what comes is not to be kept.
+    pub fn is_forgotten(&self) -> bool {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody reads, or nobody does and the fetch was to go on all the same.
+    pub fn is_wanted(&self) -> bool {
+        let state = lock(&self.state);
+        state.abandoned.is_some() || state.readers.values().any(Reader::reads)
+    }
+
+    /// It broke off. Does nothing where it is over already.
+    pub fn fail(&self, error: FetchError) {
+        let mut state = lock(&self.state);
+        if state.phase.is_flying() {
+            state.phase = Phase::Failed(error);
+            state.buffer = Buffer::default();
+        }
+        // Nobody will reseat those who were told to leave.
+        for place in state.readers.values_mut() {
+            if let Seat::Leaving = place.seat {
+                place.seat = Seat::Moved(Waiting::failed(error));
+                place.attention = Attention::Asleep;
+            }
+        }
+        self.wake_all(state);
+    }
+
+    fn wake_all(&self, mut state: MutexGuardOf<'_>) {
+        let mut sleepers = Vec::new();
+        for place in state.readers.values_mut() {
+            if place.attention == Attention::Asleep && !matches!(place.seat, Seat::Leaving) {
+                place.attention = Attention::Woken;
+                sleepers.push((Arc::clone(&place.waker), place.connection));
+            }
+        }
+        drop(state);
+        for (waker, connection) in sleepers {
+            wake(&waker, connection);
+        }
+    }
+}
+
+type MutexGuardOf<'a> = std::sync::MutexGuard<'a, State>;
+
+/// Whether a reader has been given the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeadSeen {
+    No,
+    Yes,
+}
+
+impl Phase {
+    fn is_flying(&self) -> bool {
+        match self {
+            Self::Asked | Self::Streaming(..) => true,
+            Self::Complete(..) | Self::Stored(..) | Self::Failed(_) => false,
+        }
+    }
+}
+
+impl Reader {
+    fn new(waker: Arc<dyn Waker>, connection: u64, seat: Seat) -> Self {
+        Self {
+            waker,
+            connection,
+            attention: Attention::Asleep,
+            position: 0,
+            seat,
+        }
+    }
+
+    fn reads(&self) -> bool {
+        match self.seat {
+            Seat::Waiting(_) | Seat::Reading => true,
+            Seat::Leaving | Seat::Moved(_) => false,
+        }
+    }
+}
+
+fn view_phase(phase: &Phase, buffer: &Buffer, position: u64, head_seen: HeadSeen) -> View {
+    let (head, complete) = match phase {
+        Phase::Asked => return View::Nothing,
+        Phase::Failed(error) => return View::Failed(*error),
+        Phase::Stored(stored, result) => return View::Stored(Arc::clone(stored), *result),
+        Phase::Streaming(head, _) => (head, View::Nothing),
+        Phase::Complete(head, _) => (head, View::End),
+    };
+    if head_seen == HeadSeen::No {
+        return View::Head(Arc::clone(head));
+    }
+    buffer.read(position).map_or(complete, View::Piece)
+}
+
+/// A core whose mailbox fails must not take the flight of all others with it.
+fn wake(waker: &Arc<dyn Waker>, connection: u64) {
+    if catch_unwind(AssertUnwindSafe(|| waker.wake(connection))).is_err() {
+        tracing::error!("waking connection {connection} failed");
+    }
+}
+
+impl std::fmt::Debug for Flight {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flight")
+            .field("party", &self.party)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a reader that has read everything up to here is told next.
+impl From<Piece> for Progress {
+    fn from(piece: Piece) -> Self {
+        match piece {
+            Piece::Bytes(bytes) => Self::Body(bytes),
+            Piece::File {
+                file,
+                offset,
+                length,
+            } => Self::File {
+                file,
+                offset,
+                length,
+            },
+        }
+    }
+}
