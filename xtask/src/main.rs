@@ -27,9 +27,30 @@ struct Entry {
     name: &'static str,
     arguments: &'static str,
     does: &'static str,
-    /// A file without which the command could not work; it is not listed then.
-    needs: Option<&'static str>,
+    needs: Needs,
     run: fn(&Workspace, &[String]) -> Result<(), Failure>,
+}
+
+/// Without what a command could not work; it is not listed then.
+enum Needs {
+    Nothing,
+    /// A file.
+    File(&'static str),
+    /// A subcommand of the lab, as its command line spells it.
+    LabCommand(&'static str),
+}
+
+impl Needs {
+    fn are_met(&self, workspace: &Workspace) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::File(file) => workspace.has(file),
+            Self::LabCommand(name) => {
+                let main = workspace.root.join("crates/lab/src/main.rs");
+                std::fs::read_to_string(main).is_ok_and(|text| text.contains(name))
+            }
+        }
+    }
 }
 
 /// Every command, in the order in which a newcomer meets them.
@@ -38,63 +59,63 @@ const ENTRIES: &[Entry] = &[
         name: "check",
         arguments: "",
         does: "format, clippy, tidy, fast tests, API docs: run it before each commit",
-        needs: None,
+        needs: Needs::Nothing,
         run: check::run,
     },
     Entry {
         name: "test",
         arguments: "",
         does: "check and everything else, installing what it needs: what CI runs",
-        needs: None,
+        needs: Needs::Nothing,
         run: test::run,
     },
     Entry {
         name: "demo",
         arguments: "[--seed N] [--duration T] [--keep]",
         does: "the main job on one machine: a crowd, with and without the community",
-        needs: None,
+        needs: Needs::LabCommand("Demo"),
         run: forward::demo,
     },
     Entry {
         name: "story",
         arguments: "NAME",
         does: "one scenario under the virtual clock, verbosely",
-        needs: Some("crates/lab/src/story.rs"),
+        needs: Needs::LabCommand("Story"),
         run: forward::story,
     },
     Entry {
         name: "storm",
         arguments: "[--seed N] [--runs N]",
         does: "seeded simulations; prints the first failing seed",
-        needs: Some("crates/lab/src/storm.rs"),
+        needs: Needs::LabCommand("Storm"),
         run: forward::storm,
     },
     Entry {
         name: "bench",
         arguments: "",
         does: "what a redirect costs: instructions and allocations",
-        needs: Some("crates/proxy/examples/redirect_cost.rs"),
+        needs: Needs::File("crates/proxy/examples/redirect_cost.rs"),
         run: forward::bench,
     },
     Entry {
         name: "tidy",
         arguments: "",
         does: "the rules of the house that no compiler knows",
-        needs: None,
+        needs: Needs::Nothing,
         run: tidy::run,
     },
     Entry {
         name: "page",
         arguments: "FILE.md...",
         does: "runs the examples of guide pages against the built levee",
-        needs: None,
+        needs: Needs::Nothing,
         run: page::run,
     },
     Entry {
         name: "docs",
         arguments: "[--open]",
         does: "API docs of every crate, private items too",
-        needs: None,
+        needs: Needs::Nothing,
         run: check::docs,
     },
 ];
@@ -131,7 +152,7 @@ fn answer(arguments: &[String]) -> Result<(), Failure> {
 fn overview(workspace: &Workspace) -> String {
     let mut text = String::from("cargo xtask COMMAND\n\n");
     for entry in ENTRIES {
-        if entry.needs.is_some_and(|file| !workspace.has(file)) {
+        if !entry.needs.are_met(workspace) {
             continue;
         }
         let call = format!("{} {}", entry.name, entry.arguments);
@@ -148,11 +169,11 @@ mod tests {
     fn the_overview_names_every_command_that_works() {
         let workspace = Workspace::find().unwrap();
         let text = overview(&workspace);
-        for name in ["check", "test", "demo", "tidy"] {
+        for name in ["check", "test", "tidy"] {
             assert!(text.contains(&format!("  {name} ")) || text.contains(&format!("  {name}\n")));
         }
         for entry in ENTRIES {
-            let works = entry.needs.is_none_or(|file| workspace.has(file));
+            let works = entry.needs.are_met(&workspace);
             assert_eq!(text.contains(entry.does), works, "{}", entry.name);
         }
     }
