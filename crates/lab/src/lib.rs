@@ -3,5 +3,8 @@
 //! A tool, not a part of the server: nothing that ships depends on it.
 
 pub mod crowd;
+pub mod demo;
 pub mod popularity;
+pub mod processes;
+pub mod report;
 pub mod site;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use levee_lab::demo::{self, DemoArguments};
 use levee_lab::popularity::{self, FitArguments};
 
 /// Plays stories with Levee: a flash crowd against real processes, or simulated ones.
@@ -16,12 +17,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// A small site survives a flash crowd with its neighbours' help.
+    Demo(DemoArguments),
     /// Draws popularity and sizes from a trace, as the demo's site uses them.
     FitTrace(FitArguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::FitTrace(arguments) => popularity::run(&arguments),
     }
 }
