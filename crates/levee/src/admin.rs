@@ -36,7 +36,7 @@ pub trait StatusSource: Send + Sync {
 /// Limits of the admin server, and the names under which it may be asked.
 #[derive(Clone, Debug)]
 pub struct AdminLimits {
-    /// Names for the Host header beside `localhost` and addresses. A request under any other name is
+    /// Names for the Host header beside `localhost` and addresses. A request under another name is
     /// refused, because a stranger's page can point a name of its own at this machine.
     pub hosts: Vec<String>,
     /// Most connections at once; one more ends the oldest.

@@ -1,7 +1,8 @@
 //! Looks at a page with a real browser (Debian's Chromium, headless), for the tests beside it.
 //!
-//! Takes a URL and gives back what stands in the page after its scripts ran, or a picture of it. Each
-//! look has a profile of its own in a fresh folder, reaches for nothing else, and ends after a while.
+//! Takes a URL and gives back what stands in the page after its scripts ran, or a picture of it.
+//! Each look has a profile of its own in a fresh folder, reaches for nothing else, and ends after a
+//! while.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::io::Read;

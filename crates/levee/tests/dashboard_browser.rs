@@ -1,4 +1,4 @@
-//! The pages of the admin address in a real browser: that they draw, and that hostile names stay text.
+//! The pages of the admin address in a real browser: they draw, and hostile names stay text.
 //!
 //! The figures here are samples, to see the layout; the same helper looks at the real binary in the
 //! tests of the whole server.

@@ -110,8 +110,8 @@ pub enum LogFormat {
 }
 
 impl AccessRecord {
-    /// Appends one line in `format`, with its newline, to `out`. Nothing that a visitor sent can end
-    /// the line or a field of it early.
+    /// Appends one line in `format`, with its newline, to `out`. Nothing that a visitor sent can
+    /// end the line or a field of it early.
     pub fn render(&self, format: LogFormat, out: &mut Vec<u8>) {
         match format {
             LogFormat::Combined => combined::render(self, out),

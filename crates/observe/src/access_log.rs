@@ -244,7 +244,7 @@ impl Writer {
         self.batch_lines = 0;
     }
 
-    /// The batch may be in the file in part; all of it is counted, so that the count never flatters.
+    /// The batch may be in the file in part; all of it counts, so that the count never flatters.
     fn lose(&mut self, error: &io::Error) {
         self.shared
             .lost

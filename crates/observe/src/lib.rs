@@ -37,3 +37,8 @@ pub use status::{
     Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
 };
 pub use terminal::{render_status_text, render_top};
+
+/// Runs the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

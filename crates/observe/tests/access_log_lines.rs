@@ -45,6 +45,14 @@ fn a_combined_line_is_what_goaccess_and_fail2ban_expect() {
 }
 
 #[test]
+fn a_connection_closed_without_an_answer_has_a_status_that_log_readers_take() {
+    let mut closed = record();
+    closed.status = 0;
+    assert!(line(&closed, LogFormat::Combined).contains("\" 499 241 "));
+    assert!(line(&closed, LogFormat::Json).contains("\"status\":0,"));
+}
+
+#[test]
 fn a_json_line_has_every_field() {
     assert_eq!(
         line(&record(), LogFormat::Json),
@@ -59,7 +67,8 @@ fn a_json_line_has_every_field() {
 
 #[test]
 fn no_visitor_can_forge_a_line() {
-    let hostile: &[u8] = b"/\" 200 1 \"-\" \"-\"\n203.0.113.9 - - [\r\0\x1b[2J\xff\\\"\xe2\x80\xa8";
+    let hostile: &[u8] =
+        b"/\" 200 1 \"-\" \"-\"\n203.0.113.9 - - [\r\0\x1b[2J\xff\\\"\xe2\x80\xa8\x7f\xc2\x9b31m";
     let mut forged = record();
     forged.target = LogText::new(hostile);
     forged.user_agent = LogText::new(hostile);

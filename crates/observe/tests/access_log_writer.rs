@@ -94,8 +94,8 @@ fn a_full_queue_never_blocks_and_is_counted() {
             .unwrap()
             .success()
     );
-    // Nobody reads the pipe, so the writer hangs in its first write when the pipe is full. Opened for
-    // reading and writing, because opening only one end waits for the other.
+    // Nobody reads the pipe, so the writer hangs in its first write when the pipe is full. Opened
+    // for reading and writing, because opening only one end waits for the other.
     let mut pipe = fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -45,8 +45,7 @@ pub(super) fn refuse(refusal: Refusal) -> Answer {
         Refusal::ForeignHost => whole(
             StatusCode::MISDIRECTED_REQUEST,
             TEXT,
-            "This name is not known to be this server's. Use its address, or add the name to the \
-             settings of the admin address.\n",
+            "This name may be a stranger's. Ask for this server by its address or as localhost.\n",
         ),
         Refusal::ForeignOrigin => whole(
             StatusCode::FORBIDDEN,

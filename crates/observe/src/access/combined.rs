@@ -30,13 +30,24 @@ pub(super) fn render(record: &AccessRecord, out: &mut Vec<u8>) {
     quoted(record.target.as_bytes(), out);
     let _ = write!(
         out,
-        " {}\" {:03} {} \"",
-        record.version, record.status, record.bytes
+        " {}\" {} {} \"",
+        record.version,
+        told(record.status),
+        record.bytes
     );
     quoted(record.referer.as_bytes(), out);
     out.extend_from_slice(b"\" \"");
     quoted(record.user_agent.as_bytes(), out);
     out.extend_from_slice(b"\"\n");
+}
+
+/// The status. Log readers refuse 0, so a connection that was closed without an answer is told by
+/// nginx's number for it.
+fn told(status: u16) -> u16 {
+    match status {
+        0 => 499,
+        status => status,
+    }
 }
 
 /// A text inside quotes: as Apache does it, quotes and backslashes get a backslash, and everything

@@ -31,13 +31,25 @@ pub(super) struct Line {
     pub(super) at: f64,
 }
 
+/// A text as JSON may hold it. JSON escapes the control characters of ASCII but not the others, and
+/// some terminals obey those too.
+fn text(bytes: &[u8]) -> String {
+    let visible = |letter: char| match letter {
+        '\u{7f}'..='\u{9f}' => '\u{fffd}',
+        letter => letter,
+    };
+    String::from_utf8_lossy(bytes)
+        .chars()
+        .map(visible)
+        .collect()
+}
+
 /// Appends the line of `record`.
 pub(super) fn render(record: &AccessRecord, out: &mut Vec<u8>) {
     let since = record
         .at
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO);
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let line = Line {
         time: Calendar::of(since.as_secs()).rfc3339(),
         remote: record.remote,

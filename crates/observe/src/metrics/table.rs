@@ -1,7 +1,7 @@
 //! The table of all metrics: the one place where a metric is declared.
 //!
-//! A name says `levee_<thing>_<unit>`, in base units; a counter ends in `_total`. A test checks this
-//! and that the reference page in `docs/` is up to date.
+//! A name says `levee_<thing>_<unit>`, in base units; a counter ends in `_total`. A test checks
+//! this and that the reference page in `docs/` is up to date.
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
