@@ -2,8 +2,8 @@
 //!
 //! This is the JSON of `GET /status.json` on the admin address, and a promise to whoever reads it:
 //! fields are added, never renamed. Rates are bytes a second over the last control interval,
-//! counters are since the start of the process, times are Unix seconds. A field that is absent reads
-//! as zero, so that `levee top` understands an older server.
+//! counters are since the start of the process, times are Unix seconds. A field that is absent
+//! reads as zero, so that `levee top` understands an older server.
 
 use serde::{Deserialize, Serialize, Serializer};
 

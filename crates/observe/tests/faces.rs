@@ -218,6 +218,22 @@ fn the_reference_page_has_every_metric() {
 }
 
 #[test]
+fn the_grafana_dashboard_asks_for_metrics_that_exist() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/grafana-dashboard.json");
+    let text = fs::read_to_string(path).unwrap();
+    serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let known: Vec<_> = metrics().iter().map(|metric| metric.name).collect();
+    let in_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let mut asked = 0;
+    for (at, _) in text.match_indices("levee_") {
+        let name = text[at..].split(|c| !in_name(c)).next().unwrap();
+        assert!(known.contains(&name), "{name} is not a metric");
+        asked += 1;
+    }
+    assert!(asked > 10);
+}
+
+#[test]
 fn pages_load_nothing_from_elsewhere() {
     let page = render_page(&sample("sos.json"));
     for html in [page.as_str(), DASHBOARD_HTML] {
