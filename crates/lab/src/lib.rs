@@ -7,4 +7,6 @@ pub mod demo;
 pub mod popularity;
 pub mod processes;
 pub mod report;
+pub mod sim;
 pub mod site;
+pub mod story;

@@ -1,0 +1,159 @@
+//! Fetches: how a rescue server gets what it serves for an origin.
+//!
+//! The first visitor who asks for an object causes the fetch, the others wait for it. The origin
+//! charges it to its own traffic and never redirects it.
+
+use std::time::Duration;
+
+use levee_control::OriginRoute;
+use levee_vocab::{FetchKey, LinkId};
+
+use crate::sim::cache::{Lookup, ObjectKey};
+use crate::sim::event::{Arrival, Event, Fetcher, Inner};
+use crate::sim::meter::Account;
+use crate::sim::network::Place;
+use crate::sim::pacer::SendClass;
+use crate::sim::request::{Answer, RequestId};
+use crate::sim::site::{Job, Process};
+use crate::sim::{SiteId, World};
+
+/// How long a rescue server waits for an object.
+const FETCH_WAIT: Duration = Duration::from_secs(5);
+
+impl World {
+    /// Serves an object of an origin from the cache, or fetches it first.
+    pub(crate) fn serve_rescued(&mut self, site: SiteId, id: RequestId, route: &OriginRoute) {
+        let now = self.clock_of(site);
+        let life = self.sites[site.0].life;
+        let Some(request) = self.requests.find(id) else {
+            return;
+        };
+        let object = ObjectKey {
+            origin: route.origin.host.clone(),
+            file: request.file,
+        };
+        let origin = request.origin;
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return;
+        };
+        match running.cache.ask(now, &object, id) {
+            Lookup::Hit(_) => self.send_rescued(site, id, route.link),
+            Lookup::Joined => {}
+            Lookup::Missed { flight } => {
+                let fetcher = Fetcher {
+                    site,
+                    life,
+                    link: route.link,
+                    flight,
+                };
+                let what = Arrival::Fetch {
+                    fetcher,
+                    object: object.clone(),
+                    key: route.key,
+                };
+                let event = Event::Arrives { site: origin, what };
+                self.carry(Place::Site(site), Place::Site(origin), event);
+                let what = Inner::FetchEnded {
+                    object,
+                    fetcher,
+                    bytes: None,
+                };
+                self.plan_inside(site, FETCH_WAIT, what);
+            }
+        }
+    }
+
+    /// Sends an object that is in the cache.
+    fn send_rescued(&mut self, site: SiteId, id: RequestId, link: LinkId) {
+        let Some(bytes) = self.requests.find(id).map(|request| request.bytes) else {
+            return;
+        };
+        let job = Job::Response {
+            request: id,
+            account: Some(Account::Rescue(link)),
+            answer: Answer::Whole,
+        };
+        self.admit(site, SendClass::Page, bytes, job);
+    }
+
+    pub(crate) fn fetch_arrives(
+        &mut self,
+        site: SiteId,
+        fetcher: Fetcher,
+        object: ObjectKey,
+        key: Option<FetchKey>,
+    ) {
+        let now = self.clock_of(site);
+        let bytes = self.sites[site.0].settings.files.get(object.file).copied();
+        if matches!(self.sites[site.0].process, Process::PoweredOff) {
+            // No host, no answer: the one who fetches gives up by itself.
+            return;
+        }
+        let (Some(running), Some(bytes)) = (self.sites[site.0].running_mut(), bytes) else {
+            return self.answer_fetch(site, fetcher, object, None);
+        };
+        let plan = running.gate.plan();
+        // Without a key of a rescue that stands it is a request like any other, and what a visitor
+        // would be told is of no use to a cache.
+        let is_known = key.is_some_and(|key| plan.fetch_keys.iter().any(|known| known.1 == key));
+        if !is_known {
+            return self.answer_fetch(site, fetcher, object, None);
+        }
+        running.gate.note_direct(now, bytes);
+        let job = Job::Fetched {
+            fetcher,
+            object,
+            bytes,
+        };
+        self.admit(site, SendClass::Fetch, bytes, job);
+    }
+
+    pub(crate) fn answer_fetch(
+        &mut self,
+        site: SiteId,
+        fetcher: Fetcher,
+        object: ObjectKey,
+        bytes: Option<u64>,
+    ) {
+        let what = Inner::FetchEnded {
+            object,
+            fetcher,
+            bytes,
+        };
+        let event = Event::Inside {
+            site: fetcher.site,
+            life: fetcher.life,
+            what,
+        };
+        self.carry(Place::Site(site), Place::Site(fetcher.site), event);
+    }
+
+    pub(crate) fn fetch_ended(
+        &mut self,
+        site: SiteId,
+        object: &ObjectKey,
+        fetcher: Fetcher,
+        bytes: Option<u64>,
+    ) {
+        let now = self.clock_of(site);
+        let ttl = self.sites[site.0].settings.parameters.object_ttl;
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return;
+        };
+        match bytes {
+            Some(bytes) => {
+                for id in running
+                    .cache
+                    .store(object, fetcher.flight, bytes, now + ttl)
+                {
+                    self.send_rescued(site, id, fetcher.link);
+                }
+            }
+            None => {
+                for id in running.cache.give_up(object, fetcher.flight) {
+                    let _ = self.turn_away(site, id, Answer::Broken);
+                }
+            }
+        }
+    }
+}

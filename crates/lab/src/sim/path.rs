@@ -1,0 +1,294 @@
+//! The path of a request: from a visitor to a site, through its Gate, and back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_control::{Ask, Destination, OriginRoute, Redirectability, Verdict};
+use levee_vocab::{HostName, WebAddress};
+
+use crate::sim::event::{Event, Inner};
+use crate::sim::meter::Account;
+use crate::sim::network::Place;
+use crate::sim::pacer::SendClass;
+use crate::sim::request::{Answer, RequestId};
+use crate::sim::site::{Job, Poll};
+use crate::sim::{SiteId, World};
+
+/// Bytes of a refusal, or of any other answer without a body.
+const HEAD_BYTES: u64 = 180;
+
+/// How often requests that wait are looked at, beside whenever a piece has left.
+const POLL_PERIOD: Duration = Duration::from_millis(50);
+
+/// What became of a request that was looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// It is on its way.
+    Done,
+    /// It has to wait for capacity.
+    Waits,
+}
+
+/// What the name means that a request asks for.
+enum Way {
+    Own,
+    Rescued(Arc<OriginRoute>),
+    Expired(WebAddress),
+    Unknown,
+}
+
+impl World {
+    pub(crate) fn request_arrives(&mut self, site: SiteId, id: RequestId) {
+        let Some(running) = self.sites[site.0].running() else {
+            return self.fail(id);
+        };
+        if running.parked.is_empty() && self.consider(site, id) == Settled::Done {
+            return;
+        }
+        let now = self.now;
+        if let Some(request) = self.requests.find_mut(id) {
+            request.parked = Some(now);
+        }
+        if let Some(running) = self.sites[site.0].running_mut() {
+            running.parked.push_back(id);
+        }
+        self.plan_poll(site);
+    }
+
+    /// Looks at the requests that wait, first come first served, until one has to wait on.
+    pub(crate) fn poll_parked(&mut self, site: SiteId) {
+        loop {
+            let Some(running) = self.sites[site.0].running() else {
+                return;
+            };
+            let Some(&first) = running.parked.front() else {
+                return;
+            };
+            if self.has_left(first) {
+                self.fail(first);
+            } else if self.consider(site, first) == Settled::Waits {
+                return;
+            }
+            if let Some(running) = self.sites[site.0].running_mut() {
+                running.parked.pop_front();
+            }
+        }
+    }
+
+    pub(crate) fn poll_parked_again(&mut self, site: SiteId) {
+        if let Some(running) = self.sites[site.0].running_mut() {
+            running.poll = Poll::Idle;
+        }
+        self.poll_parked(site);
+        self.plan_poll(site);
+    }
+
+    fn plan_poll(&mut self, site: SiteId) {
+        if let Some(running) = self.sites[site.0].running_mut()
+            && !running.parked.is_empty()
+            && running.poll == Poll::Idle
+        {
+            running.poll = Poll::Planned;
+            self.plan_inside(site, POLL_PERIOD, Inner::PollParked);
+        }
+    }
+
+    /// Asks the Gate about a request and does what it says.
+    fn consider(&mut self, site: SiteId, id: RequestId) -> Settled {
+        let now = self.clock_of(site);
+        let Some(request) = self.requests.find(id) else {
+            return Settled::Done;
+        };
+        let waited = request
+            .parked
+            .map_or(Duration::ZERO, |since| self.now.since(since));
+        let settings = &self.sites[site.0].settings;
+        let own = settings.parameters.site.host.clone();
+        let overhead = settings.parameters.connection_overhead;
+        let redirect_bytes = settings.redirect_bytes;
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return Settled::Done;
+        };
+        let plan = running.gate.plan().clone();
+        let way = if request.host == own {
+            Way::Own
+        } else {
+            match plan.hosts.destination(request.host.as_str()) {
+                Destination::NotOurs => Way::Unknown,
+                Destination::Rescued(route) => Way::Rescued(Arc::clone(route)),
+                Destination::Expired(route) => Way::Expired(route.origin.clone()),
+            }
+        };
+        let redirectable = match way {
+            Way::Own => Redirectability::Allowed,
+            Way::Rescued(_) => Redirectability::Never,
+            Way::Expired(origin) => {
+                running.gate.note_direct(now, redirect_bytes);
+                return self.redirect_back(site, id, origin.host);
+            }
+            Way::Unknown => {
+                running.gate.note_direct(now, HEAD_BYTES);
+                return self.turn_away(site, id, Answer::Broken);
+            }
+        };
+        let ask = Ask {
+            redirectable,
+            file_bytes: request.bytes,
+            redirect_bytes,
+            overhead_bytes: overhead,
+            path_hash: hash_of(request.file),
+            backlog: running.pacer.backlog(),
+            waited,
+        };
+        let verdict = running.gate.decide(now, &ask);
+        match (verdict, way) {
+            (Verdict::Serve, Way::Rescued(route)) => self.serve_rescued(site, id, &route),
+            (Verdict::Serve, Way::Own | Way::Expired(_) | Way::Unknown) => {
+                self.serve_own(site, id);
+            }
+            (Verdict::Redirect { target }, _) => {
+                self.watch.check_redirect(now, site, &plan, target, &ask);
+                self.redirect(site, id, target);
+            }
+            (Verdict::Wait, _) => return Settled::Waits,
+            (Verdict::Refuse, _) => return self.turn_away(site, id, Answer::Refused),
+        }
+        Settled::Done
+    }
+
+    fn serve_own(&mut self, site: SiteId, id: RequestId) {
+        let Some(bytes) = self.requests.find(id).map(|request| request.bytes) else {
+            return;
+        };
+        let job = Job::Response {
+            request: id,
+            account: Some(Account::Own),
+            answer: Answer::Whole,
+        };
+        self.admit(site, SendClass::Page, bytes, job);
+    }
+
+    fn redirect(&mut self, site: SiteId, id: RequestId, target: usize) {
+        let settings = &self.sites[site.0].settings;
+        let bytes = settings.redirect_bytes;
+        let accounted = settings.parameters.redirect_cost(bytes) as u64;
+        let Some(file_bytes) = self.requests.find(id).map(|request| request.bytes) else {
+            return;
+        };
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return;
+        };
+        let plan = running.gate.plan();
+        let Some(target) = plan
+            .redirect
+            .as_ref()
+            .and_then(|redirect| redirect.targets.get(target))
+        else {
+            return;
+        };
+        let host = target.alias.host.clone();
+        running
+            .meter
+            .count_redirect(target.link, accounted, file_bytes);
+        let job = Job::Response {
+            request: id,
+            account: None,
+            answer: Answer::Redirect(host),
+        };
+        self.admit(site, SendClass::Redirect, bytes, job);
+    }
+
+    fn redirect_back(&mut self, site: SiteId, id: RequestId, origin: HostName) -> Settled {
+        let bytes = self.sites[site.0].settings.redirect_bytes;
+        let job = Job::Response {
+            request: id,
+            account: Some(Account::Own),
+            answer: Answer::Redirect(origin),
+        };
+        self.admit(site, SendClass::Redirect, bytes, job);
+        Settled::Done
+    }
+
+    pub(crate) fn turn_away(&mut self, site: SiteId, id: RequestId, answer: Answer) -> Settled {
+        let parameters = &self.sites[site.0].settings.parameters;
+        let accounted = parameters.redirect_cost(HEAD_BYTES) as u64;
+        if let Some(running) = self.sites[site.0].running_mut() {
+            match answer {
+                Answer::Refused => running.meter.count_refusal(accounted),
+                Answer::Broken | Answer::Whole | Answer::Redirect(_) => {
+                    running.meter.count_bytes(Account::Own, accounted);
+                }
+            }
+        }
+        let job = Job::Response {
+            request: id,
+            account: None,
+            answer,
+        };
+        self.admit(site, SendClass::Redirect, HEAD_BYTES, job);
+        Settled::Done
+    }
+
+    pub(crate) fn admit(&mut self, site: SiteId, class: SendClass, bytes: u64, job: Job) {
+        let overhead = self.sites[site.0].settings.parameters.connection_overhead;
+        if let Some(running) = self.sites[site.0].running_mut()
+            && let Some(after) = running.pacer.admit(class, bytes, overhead, job)
+        {
+            self.plan_inside(site, after, Inner::PieceLeft);
+        }
+    }
+
+    pub(crate) fn piece_left(&mut self, site: SiteId) {
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return;
+        };
+        let meter = &mut running.meter;
+        let (finished, next) = running.pacer.advance(|job, bytes| match job {
+            Job::Response {
+                account: Some(account),
+                ..
+            } => meter.count_bytes(*account, bytes),
+            Job::Response { account: None, .. } => {}
+            Job::Fetched { .. } => meter.count_bytes(Account::Own, bytes),
+        });
+        if let Some(after) = next {
+            self.plan_inside(site, after, Inner::PieceLeft);
+        }
+        if let Some(job) = finished {
+            self.response_left(site, job);
+        }
+        self.poll_parked(site);
+    }
+
+    fn response_left(&mut self, site: SiteId, job: Job) {
+        match job {
+            Job::Response {
+                request,
+                account,
+                answer,
+            } => {
+                if let (Some(account), Some(running)) = (account, self.sites[site.0].running_mut())
+                {
+                    running.meter.count_request(account);
+                }
+                let event = Event::Answered { request, answer };
+                self.carry(Place::Site(site), Place::Visitors, event);
+            }
+            Job::Fetched {
+                fetcher,
+                object,
+                bytes,
+            } => {
+                if let Some(running) = self.sites[site.0].running_mut() {
+                    running.meter.count_request(Account::Own);
+                }
+                self.answer_fetch(site, fetcher, object, Some(bytes));
+            }
+        }
+    }
+}
+
+/// Spreads the numbers of files over the ring of the large ones (SplitMix64's finish).
+fn hash_of(file: usize) -> u64 {
+    levee_vocab::Random::from_seed(file as u64).next_bits()
+}
