@@ -10,7 +10,9 @@ const Stage = (() => {
     const phone = svg.clientWidth < 560;
     const helpers = status.rescue_servers.map((peer) => ({ peer, helps: true }));
     const origins = status.origins.map((peer) => ({ peer, helps: false }));
-    const all = helpers.concat(origins);
+    // Those that are over stay known for days; what is live and carries much stands first.
+    const rank = ({ peer }) => (peer.phase === "live" ? 1e15 : 0) + peer.used;
+    const all = helpers.concat(origins).sort((one, other) => rank(other) - rank(one));
     const shown = all.slice(0, 10);
     const rows = Math.max(1, Math.ceil(shown.length / 2));
     const size = { w: phone ? 420 : 900, h: Math.max(220, 90 + rows * (phone ? 84 : 66)) };

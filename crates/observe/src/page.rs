@@ -16,6 +16,9 @@ pub const STYLE_CSS: &str = include_str!("../assets/style.css");
 /// Most hot URLs and decisions that the page shows; the JSON has them all.
 const LINES_MAX: usize = 12;
 
+/// Most rescues that a table shows.
+const PEERS_MAX: usize = 32;
+
 /// The page of `status`.
 pub fn render_page(status: &Status) -> String {
     let mut html = Html::default();
@@ -75,7 +78,9 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
         .text(flow)
         .markup("<th class=n>At most<th class=share>Share<th class=\"n wide\">Requests")
         .markup("<th class=\"n wide\">Bytes<th class=wide>Since<th>Phase</thead><tbody>\n");
-    for peer in peers {
+    // Those that are over stay known for days; what is live stands first.
+    let (live, over): (Vec<_>, Vec<_>) = peers.iter().partition(|peer| peer.phase == "live");
+    for peer in live.into_iter().chain(over).take(PEERS_MAX) {
         let level = match peer.rate {
             0 => 0.0,
             rate => peer.used as f64 / rate as f64,

@@ -14,16 +14,13 @@ use crate::words::{self, Mood};
 const SCALE_MAX: f64 = 1.25;
 
 /// The screen of `levee top`, `width` columns wide, with colours and bars. Ends each line with
-/// "clear to the end of the line", so that it can be drawn over the screen before without flicker.
+/// "clear to the end of the line" and itself with "clear to the end of the screen", so that it can be
+/// drawn over the screen before without flicker.
 pub fn render_top(status: &Status, width: usize) -> String {
     let width = width.clamp(40, 200);
     let mut lines = vec![
-        format!(
-            "{} {}  {}",
-            badge(Mood::of(status)),
-            plain(&status.site),
-            words::sentence(status)
-        ),
+        format!("{} {}", badge(Mood::of(status)), plain(&status.site)),
+        words::sentence(status),
         String::new(),
     ];
     link(status, width, &mut lines);
@@ -43,6 +40,7 @@ pub fn render_top(status: &Status, width: usize) -> String {
         screen.push_str(&fit(&line, width));
         screen.push_str("\x1b[0m\x1b[K\n");
     }
+    screen.push_str("\x1b[J");
     screen
 }
 
@@ -143,13 +141,17 @@ fn bar(share: f64, room: usize) -> String {
 fn rates(status: &Status, lines: &mut Vec<String>) {
     let rates = &status.rates;
     lines.push(format!(
-        "{} requests/s   {} redirects/s   {} refusals/s   waiting {}   p50 {}   p99 {}",
+        "{} requests/s   {} redirects/s   {} refusals/s",
         words::per_second(rates.requests),
         words::per_second(rates.redirects),
-        words::per_second(rates.refusals),
-        words::count(status.waiting),
+        words::per_second(rates.refusals)
+    ));
+    lines.push(format!(
+        "latency {} median, {} at 99 %   waiting {}   connections {}",
         words::latency(status.latency.p50),
-        words::latency(status.latency.p99)
+        words::latency(status.latency.p99),
+        words::count(status.waiting),
+        words::count(status.connections.0)
     ));
     lines.push(format!(
         "own {}   redirects {}   for others {}",
@@ -167,7 +169,14 @@ fn peers(title: &'static str, peers: &[Peer], width: usize, lines: &mut Vec<Stri
     for peer in peers {
         let level = peer.used as f64 / peer.rate.max(1) as f64;
         let room = (width / 6).clamp(8, 24);
-        lines.push(format!("{} {}", bar(level, room), peer_text(peer)));
+        lines.push(format!(
+            "{} {:>10} of {:>10}  {} ({})",
+            bar(level, room),
+            words::rate(peer.used),
+            words::rate(peer.rate),
+            plain(&peer.site),
+            plain(&peer.phase)
+        ));
     }
 }
 
