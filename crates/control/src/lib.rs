@@ -29,8 +29,8 @@ mod view;
 
 pub use brain::Brain;
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
-pub use link_estimate::{LinkEstimate, SendSample};
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
+pub use link_estimate::{LinkEstimate, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};

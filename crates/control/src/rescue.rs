@@ -23,6 +23,35 @@
 //! that the test `rescue_table` found by trying every input in every phase:
 //!
 //! ```text transitions
+//! Normal   ──▶ Calling  IntervalEnded(own crowd)
+//! Normal   ──▶ Calling  IntervalEnded(rescue server used up)
+//! Normal   ──▶ Calling  IntervalEnded(rescue traffic above D_alloc)
+//! Normal   ──▶ Calling  IntervalEnded(visitors wait)
+//! Normal   ──▶ Rescue   SosReceived(new origin)
+//! Normal   ──▶ Rescue   SosReceived(over a used link)
+//! Normal   ──▶ Rescue   SosReceived(same origin again)
+//! Normal   ──▶ Drained  DrainStarted
+//! Calling  ──▶ Normal   ParametersChanged(no community)
+//! Calling  ──▶ Sos      RescueAccepted(asked)
+//! Calling  ──▶ Drained  DrainStarted
+//! Sos      ──▶ Normal   LinkLost(rescue server)
+//! Sos      ──▶ Normal   ParametersChanged(no community)
+//! Sos      ──▶ Normal   ShutdownReceived(rescue server)
+//! Sos      ──▶ Normal   TimerFired(late)
+//! Sos      ──▶ Drained  DrainStarted
+//! Rescue   ──▶ Normal   LinkLost(origin)
+//! Rescue   ──▶ Normal   ShutdownReceived(origin)
+//! Rescue   ──▶ Normal   SosReceived(over a used link)
+//! Rescue   ──▶ Closing  IntervalEnded(own crowd)
+//! Rescue   ──▶ Closing  IntervalEnded(rescue server used up)
+//! Rescue   ──▶ Closing  ParametersChanged(no community)
+//! Rescue   ──▶ Closing  TimerFired(late)
+//! Rescue   ──▶ Drained  DrainStarted
+//! Closing  ──▶ Calling  AnswerReceived(origin)
+//! Closing  ──▶ Calling  LinkLost(origin)
+//! Closing  ──▶ Calling  ShutdownReceived(origin)
+//! Closing  ──▶ Calling  TimerFired(late)
+//! Closing  ──▶ Drained  DrainStarted
 //! ```
 
 pub(crate) mod calls;
@@ -260,11 +289,11 @@ impl Phase {
         }
     }
 
-    /// d_free: what the registry is told.
+    /// d_free: what the registry is told. A site that would say no offers nothing.
     pub(crate) fn free(&self, desk: &Desk) -> ByteRate {
         match self {
-            Self::Normal => Rescue::default().free(&desk.parameters),
-            Self::Rescue(rescue) => rescue.free(&desk.parameters),
+            Self::Normal => Rescue::default().free(desk),
+            Self::Rescue(rescue) => rescue.free(desk),
             Self::Calling(_) | Self::Sos(_) | Self::Closing(_) | Self::Drained => ByteRate::ZERO,
         }
     }

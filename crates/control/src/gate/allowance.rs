@@ -25,16 +25,28 @@ pub(super) struct Allowance {
     /// Seconds.
     length: f64,
     spent: f64,
+    /// Part of an interval's budget that may be saved for the next interval.
+    savings_max: f64,
 }
 
 impl Allowance {
+    /// A budget of which a part may be saved from interval to interval: arrivals come by chance, and
+    /// what a quiet moment left over would else be lost to the average.
+    pub(super) fn with_savings(savings_max: f64) -> Self {
+        Self {
+            savings_max,
+            ..Self::default()
+        }
+    }
+
     /// An interval of this length begins now, at this rate.
     pub(super) fn begin(&mut self, now: Timestamp, length: Duration, rate: f64) {
         let earned = self.rate * now.since(self.start).as_secs_f64();
         self.rate = rate;
         self.start = now;
         self.length = length.as_secs_f64();
-        self.spent = (self.spent - earned).clamp(0.0, self.whole() * DEBT_MAX);
+        let savings = self.whole() * self.savings_max;
+        self.spent = (self.spent - earned).clamp(-savings, self.whole() * DEBT_MAX);
     }
 
     /// The rate changes within an interval; what was spent stays spent.

@@ -91,6 +91,9 @@ impl Sos {
     /// A candidate accepted our call.
     pub(crate) fn accepted(mut self, desk: &mut Desk, offer: Offer) -> Phase {
         let link = offer.link;
+        if self.servers.contains_key(&link) {
+            return Phase::Sos(self);
+        }
         let Some(call) = self.calls.take(link) else {
             // Given up already: it must not keep its reservation for us.
             desk.act(Output::DropLink { link });
@@ -293,7 +296,8 @@ impl Sos {
     }
 
     /// One more rescue server is needed when all are used up to T_coff; or when visitors wait
-    /// although our link could still carry their redirects.
+    /// although our link could still carry their redirects, and all are well used: files that are
+    /// large beside D_redi can leave room that none of them fits in.
     fn need(&self, desk: &Desk) -> Need {
         let cutoff = desk.parameters.thresholds.cutoff;
         if !desk.load.is_above(desk.parameters.thresholds.alert) {

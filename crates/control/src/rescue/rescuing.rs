@@ -73,7 +73,14 @@ pub(crate) struct Closing {
 impl Rescue {
     /// An origin calls: helps it, or says why not.
     pub(crate) fn called(mut self, desk: &mut Desk, link: LinkId, call: &RescueCall) -> Phase {
-        self.replace(desk, link, call);
+        if self.origins.contains_key(&link) {
+            // A rejection closes the link, and the rescue on it.
+            let until = desk.after(GRACE);
+            self.part(desk, link, until, LinkLoss::Garbage.why());
+            reject(desk, link, call, "it called twice over one link");
+            return self.settle();
+        }
+        self.replace(desk, call);
         match self.take_in(desk, link, call) {
             Ok(()) => {}
             Err(why) => reject(desk, link, call, why),
@@ -162,11 +169,12 @@ impl Rescue {
     }
 
     /// What a newcomer would get: d_free.
-    pub(crate) fn free(&self, parameters: &Parameters) -> ByteRate {
-        if self.origins.len() >= parameters.origins_max {
+    pub(crate) fn free(&self, desk: &Desk) -> ByteRate {
+        let is_full = self.origins.len() >= desk.parameters.origins_max;
+        if is_full || self.is_loaded(&desk.load, &desk.parameters) {
             return ByteRate::ZERO;
         }
-        share(parameters, self.origins.len() + 1)
+        share(&desk.parameters, self.origins.len() + 1)
     }
 
     pub(crate) fn next_deadline(&self, interval: impl Fn(f64) -> Duration) -> Option<Timestamp> {
@@ -192,14 +200,12 @@ impl Rescue {
     }
 
     /// An origin that calls again has restarted: its old rescue is dead.
-    fn replace(&mut self, desk: &mut Desk, link: LinkId, call: &RescueCall) {
+    fn replace(&mut self, desk: &mut Desk, call: &RescueCall) {
         let host = call.origin.host.clone();
-        for old in self.find(|origin| origin.site.host == host) {
-            if old != link {
-                desk.act(Output::DropLink { link: old });
-            }
+        for link in self.find(|origin| origin.site.host == host) {
+            desk.act(Output::DropLink { link });
             let until = desk.after(GRACE);
-            self.part(desk, old, until, "it called again");
+            self.part(desk, link, until, "it called again");
         }
     }
 
@@ -209,7 +215,7 @@ impl Rescue {
         link: LinkId,
         call: &RescueCall,
     ) -> Result<(), &'static str> {
-        self.check(desk, link, call)?;
+        self.check(desk, call)?;
         let slot = desk.slots.take(|slot| desk.aliases.uses_slot(slot));
         let slot = slot.ok_or("too many rescues ended a moment ago")?;
         let alias = desk.aliases.give(&desk.parameters, call, link, slot);
@@ -242,7 +248,7 @@ impl Rescue {
     }
 
     /// Why an origin cannot be helped, if so.
-    fn check(&self, desk: &Desk, link: LinkId, call: &RescueCall) -> Result<(), &'static str> {
+    fn check(&self, desk: &Desk, call: &RescueCall) -> Result<(), &'static str> {
         let parameters = &desk.parameters;
         let host = &call.origin.host;
         if !parameters.takes_part() {
@@ -254,13 +260,10 @@ impl Rescue {
         if desk.aliases.contains(host) {
             return Err("its name is an alias that we gave out");
         }
-        if self.origins.contains_key(&link) {
-            return Err("another origin was helped over the same link");
-        }
         if self.is_loaded(&desk.load, parameters) {
             return Err("our own load is above the alert threshold");
         }
-        if self.free(parameters) == ByteRate::ZERO {
+        if self.free(desk) == ByteRate::ZERO {
             return Err("no rescue capacity is free");
         }
         Ok(())

@@ -1,0 +1,60 @@
+//! A decision of the Gate allocates nothing: counted by an allocator (DESIGN, numbers that decide).
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/fixtures.rs"]
+mod fixtures;
+
+use std::time::Duration;
+
+use fixtures::{accepted, at, called, candidate, own, parameters};
+use levee_control::{Ask, Brain, Gate, GateLimits, Input, Redirectability, Verdict};
+
+#[test]
+fn a_decision_allocates_nothing() {
+    let mut brain = Brain::new(parameters("www.origin.example"), 1, Vec::new());
+    let mut gate = Gate::new(GateLimits::default());
+    let found = vec![
+        candidate("www.rescue1.example", 5000),
+        candidate("www.rescue2.example", 4000),
+    ];
+    brain.handle(at(0), Input::CandidatesFound(found));
+    for second in 1..=2 {
+        let mut sample = own(2000);
+        sample.waiting = 10;
+        let outputs = brain.handle(at(second), Input::IntervalEnded(sample));
+        brain.handle(at(second), accepted(called(&outputs).unwrap(), 400, true));
+    }
+    gate.adopt(at(2), brain.plan(), 1.0);
+    let mut verdicts = [0_u32; 4];
+    let counted = allocation_counter::measure(|| {
+        for number in 0..10_000 {
+            let verdict = gate.decide(at(2) + Duration::from_micros(number * 100), &ask(number));
+            verdicts[match verdict {
+                Verdict::Serve => 0,
+                Verdict::Redirect { .. } => 1,
+                Verdict::Wait => 2,
+                Verdict::Refuse => 3,
+            }] += 1;
+        }
+    });
+    assert_eq!(counted.count_total, 0);
+    assert!(verdicts.iter().all(|&count| count > 0), "{verdicts:?}");
+}
+
+/// One of many different requests.
+fn ask(number: u64) -> Ask {
+    Ask {
+        redirectable: Redirectability::Allowed,
+        file_bytes: if number.is_multiple_of(100) {
+            150_000
+        } else {
+            1000
+        },
+        redirect_bytes: 227,
+        overhead_bytes: 358,
+        path_hash: number % 10,
+        backlog: Duration::from_millis(number % 2000),
+        waited: Duration::from_millis(number),
+    }
+}
