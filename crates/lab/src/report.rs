@@ -103,7 +103,7 @@ fn rows(figures: &Figures) -> Vec<Row> {
         }),
         row("Latency, median", &|run| latency(run.tally.p50)),
         row("Latency, 99th percentile", &|run| latency(run.tally.p99)),
-        row("the same of the answered alone", &|run| {
+        row("the same, of the answered only", &|run| {
             latency(run.tally.p99_answered)
         }),
         row("Delivered to visitors, kB/s", &|run| {
@@ -115,6 +115,13 @@ fn rows(figures: &Figures) -> Vec<Row> {
             most(run.requests_max, |rate| format!("{rate:.1}"))
         }),
         row("D_max, kB/s", &|run| most(run.bytes_max, kilobytes)),
+        only_with(
+            "Members' own requests answered",
+            format!(
+                "{} of {}",
+                figures.members_own.answered, figures.members_own.offered
+            ),
+        ),
         only_with(
             "Rescue servers drafted",
             figures.rescue_servers.len().to_string(),
@@ -211,7 +218,7 @@ fn most(value: f64, show: impl Fn(f64) -> String) -> String {
     if value > 0.0 {
         show(value)
     } else {
-        "overloaded throughout".to_owned()
+        "overloaded".to_owned()
     }
 }
 

@@ -65,6 +65,15 @@ impl Profile {
         }
     }
 
+    /// The same time without any crowd: only the readers of every day.
+    pub fn without_crowd(self) -> Self {
+        Self {
+            servers: 0,
+            readers_crowd: self.readers_calm,
+            ..self
+        }
+    }
+
     /// Draws every visit, earliest first.
     pub fn arrivals(&self, seed: u64, site: &Site) -> Vec<Arrival> {
         let mut random = Random::from_seed(seed);

@@ -57,6 +57,8 @@ pub struct Figures {
     pub with: Run,
     /// The run without.
     pub without: Run,
+    /// What became of the members' own readers, who came all the while.
+    pub members_own: Tally,
     /// Rescue servers in the order in which they were drafted.
     pub rescue_servers: Vec<Drafted>,
     /// What is drawn.
@@ -178,6 +180,8 @@ pub struct Series {
     pub with: Vec<Second>,
     /// The crowd without.
     pub without: Vec<Second>,
+    /// Redirects that were whole, each second.
+    pub redirects: Vec<u64>,
     /// Bytes that left the origin server with the community, each second.
     pub origin_carried: Vec<f64>,
     /// The same without.

@@ -101,6 +101,8 @@ struct Play<'a> {
     start: Instant,
     with: Party,
     without: Party,
+    /// The members' own readers, in the order of the members.
+    own: Vec<Party>,
     watch: Watch,
     /// Looking ends when this is dropped.
     _watchers: JoinSet<()>,
@@ -127,15 +129,22 @@ impl<'a> Play<'a> {
             let watch = watch.clone();
             watchers.spawn(async move { watch.follow(name, admin, start).await });
         }
-        let party = |place: &Place| {
+        let party = |place: &Place, profile: Profile, seed: u64| {
             let traffic = Traffic::since(start);
             let arrivals = profile.arrivals(seed, &place.site);
             let crowd = send(place, &traffic, start, arrivals)?;
             Ok::<_, DemoError>(Party { crowd, traffic })
         };
+        let everyday = profile.without_crowd();
+        let members = neighbourhood.members.iter();
+        let own = members
+            .zip(seed.wrapping_add(1)..)
+            .map(|(member, seed)| party(member, everyday, seed))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
-            with: party(&neighbourhood.origin)?,
-            without: party(&neighbourhood.alone)?,
+            own,
+            with: party(&neighbourhood.origin, profile, seed)?,
+            without: party(&neighbourhood.alone, profile, seed)?,
             neighbourhood,
             display,
             profile,
@@ -247,10 +256,12 @@ impl<'a> Play<'a> {
     fn members_seen(&self) -> BTreeMap<String, MemberSeen> {
         let members = self.neighbourhood.members.iter();
         members
-            .map(|member| {
+            .zip(&self.own)
+            .map(|(member, own)| {
                 let seen = MemberSeen {
                     link: member.link,
                     looks: self.watch.all(member.name()),
+                    own: own.crowd.ledger().records(),
                 };
                 (member.name().to_owned(), seen)
             })

@@ -78,6 +78,8 @@ pub struct MemberSeen {
     pub link: u64,
     /// Looks at it.
     pub looks: Vec<Look>,
+    /// Requests of its own readers.
+    pub own: Vec<Record>,
 }
 
 impl Played {
@@ -124,6 +126,7 @@ impl Played {
             bound,
             with,
             without,
+            members_own: self.members_own(),
             rescue_servers: drafted,
             series: self.series(recovery.normal),
             ..Figures::default()
@@ -209,6 +212,31 @@ impl Played {
         }
     }
 
+    fn members_own(&self) -> Tally {
+        let own = self.members.values().flat_map(|member| &member.own);
+        let own: Vec<Record> = own.copied().collect();
+        Tally::of(&own, &self.crowd())
+    }
+
+    /// Redirects that were whole, by second, of the crowd and of the bound phase.
+    fn redirects(&self) -> Vec<u64> {
+        let redirected = |record: &Record| record.redirected.map(|(at, _)| at);
+        let crowd = self.with.records.iter().filter_map(redirected);
+        let bound = self.bound.iter().flat_map(|bound| {
+            let at = bound.records.iter().filter_map(redirected);
+            at.map(|at| bound.start + at)
+        });
+        let mut seconds = Vec::new();
+        for at in crowd.chain(bound) {
+            let second = at.as_secs() as usize;
+            if seconds.len() <= second {
+                seconds.resize(second + 1, 0);
+            }
+            seconds[second] += 1;
+        }
+        seconds
+    }
+
     /// In the order in which the origin server had them.
     fn drafted(&self) -> Vec<Drafted> {
         let mut known = BTreeSet::new();
@@ -248,6 +276,7 @@ impl Played {
             normal: normal.map(|at| at.as_secs_f64()),
             with: tally::seconds(&self.with.records),
             without: tally::seconds(&self.without.records),
+            redirects: self.redirects(),
             origin_carried: carried_by_second(&self.with.looks),
             alone_carried: carried_by_second(&self.without.looks),
             delivered: delivered.collect(),

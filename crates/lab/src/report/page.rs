@@ -95,6 +95,7 @@ fn charts(page: &mut String, figures: &Figures, plots: &Plots) {
     let both = [("with the community", plots::WITH), ("alone", plots::ALONE)];
     let mut requests = vec![("offered to each", plots::OFFERED)];
     requests.extend(both);
+    requests.push(("redirects by the origin server", plots::REDIRECTS));
     chart(
         page,
         "Requests answered",

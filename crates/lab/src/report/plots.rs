@@ -33,6 +33,8 @@ pub const WITH: RGBColor = RGBColor(24, 128, 86);
 pub const ALONE: RGBColor = RGBColor(196, 62, 48);
 /// What was offered, or allowed.
 pub const OFFERED: RGBColor = RGBColor(150, 158, 170);
+/// Redirects by the origin server.
+pub const REDIRECTS: RGBColor = RGBColor(58, 110, 190);
 /// Servers, the origin first.
 pub const SERVERS: [RGBColor; 6] = [
     RGBColor(38, 70, 120),
@@ -74,7 +76,9 @@ fn svg(draw: impl FnOnce(&Area) -> Result<(), Failed>) -> Result<String, Failed>
 }
 
 fn requests(area: &Area, series: &Series) -> Result<(), Failed> {
-    let top = highest(series.with.iter().map(|second| second.offered as f64)).max(10.0);
+    let offered = series.with.iter().map(|second| second.offered as f64);
+    let redirects = series.redirects.iter().map(|&count| count as f64);
+    let top = highest(offered.chain(redirects)).max(10.0);
     let mut chart = frame(area, series, 0.0..top * 1.15, "requests/s")?;
     let points = |seconds: &[Second], value: fn(&Second) -> u64| {
         numbered(seconds.iter().map(|second| value(second) as f64).collect())
@@ -90,6 +94,10 @@ fn requests(area: &Area, series: &Series) -> Result<(), Failed> {
             .draw_series(LineSeries::new(answered, colour.stroke_width(2)))
             .map_err(failed)?;
     }
+    let redirects = numbered(series.redirects.iter().map(|&count| count as f64).collect());
+    chart
+        .draw_series(LineSeries::new(redirects, REDIRECTS.stroke_width(2)))
+        .map_err(failed)?;
     Ok(())
 }
 
@@ -225,10 +233,16 @@ where
         .y_desc(unit)
         .x_labels(14)
         .y_labels(6)
+        .y_label_formatter(&|value| short(*value))
         .x_label_formatter(&|second| format!("{second:.0}"))
         .draw()
         .map_err(failed)?;
     Ok(chart)
+}
+
+/// `40`, `0.01`: no more digits than the value has.
+fn short(value: f64) -> String {
+    format!("{}", (value * 1e4).round() / 1e4)
 }
 
 /// Where the plots end: when everything was normal, or with the last answer.

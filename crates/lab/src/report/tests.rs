@@ -35,6 +35,7 @@ fn figures() -> Figures {
             without: vec![second; 74],
             origin_carried: vec![40_000.0; 120],
             alone_carried: vec![54_000.0; 120],
+            redirects: vec![55; 88],
             delivered: [("alice", 500_000), ("news", 30_000)]
                 .map(|(name, bytes)| (name.to_owned(), vec![bytes; 88]))
                 .into(),

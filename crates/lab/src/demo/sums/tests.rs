@@ -61,8 +61,8 @@ fn the_bound_counts_only_what_was_whole_in_time() {
     assert_eq!((bound.followed, bound.requests), (4, 4));
 }
 
-#[test]
-fn the_figures_of_a_small_crowd_are_those_done_by_hand() {
+/// A crowd of ten images a second for a minute, and one rescue server.
+fn made_up() -> Played {
     let address = WebAddress {
         host: "news.localhost".parse().unwrap(),
         port: 1,
@@ -94,8 +94,9 @@ fn the_figures_of_a_small_crowd_are_those_done_by_hand() {
     let member = MemberSeen {
         link: 1_000_000,
         looks: Vec::new(),
+        own: vec![record(Asked::Page, 7_000, 10)],
     };
-    let played = Played {
+    Played {
         seed: 1,
         profile: Profile::stampede(Duration::from_secs(60)),
         with: side(vec![rescued]),
@@ -105,8 +106,12 @@ fn the_figures_of_a_small_crowd_are_those_done_by_hand() {
         capacity_offered: 30_000,
         names: BTreeMap::new(),
         site: Site::generate(1, &address),
-    };
-    let figures = played.figures();
+    }
+}
+
+#[test]
+fn the_figures_of_a_small_crowd_are_those_done_by_hand() {
+    let figures = made_up().figures();
     assert_eq!(figures.requests_max, 10.0);
     assert_eq!(figures.alone.body, 1_000.0);
     assert_eq!(figures.alone.head, 200.0);
@@ -120,5 +125,7 @@ fn the_figures_of_a_small_crowd_are_those_done_by_hand() {
     assert_eq!(figures.first_redirect_seconds, Some(0.05));
     assert_eq!(figures.rescue_servers[0].name, "alice");
     assert_eq!(figures.rescue_servers[0].seconds, 1.5);
+    assert_eq!(figures.members_own.answered, 1);
+    assert_eq!(figures.series.redirects.iter().sum::<u64>(), 600);
     assert!(!figures.survived, "it never came back to normal");
 }
