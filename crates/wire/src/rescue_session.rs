@@ -175,9 +175,6 @@ impl RescueSession {
                 Err(error) => return self.fail(Fault::LineTooLong(error.0), out),
             };
             self.line_began = None;
-            if !self.budget.take(now) {
-                return self.fail(Fault::TooManyMessages, out);
-            }
             match message {
                 Ok(message) => self.take_message(now, message, out),
                 Err((number, error)) => self.malformed(number, error, out),
@@ -211,6 +208,10 @@ impl RescueSession {
         request: Request,
         out: &mut Vec<Output>,
     ) {
+        // Answers need no budget: there are never more of them than we asked for.
+        if !self.budget.take(now) {
+            return self.fail(Fault::TooManyMessages, out);
+        }
         let rate = match &request {
             Request::Rate(rate) => Some(*rate),
             Request::Sos(_) | Request::Shutdown | Request::Unknown(_) => None,

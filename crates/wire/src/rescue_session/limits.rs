@@ -21,9 +21,9 @@ pub struct SessionLimits {
     pub closing_wait: Duration,
     /// Most RATEs without an answer; a further one waits, and only the newest.
     pub unanswered_max: usize,
-    /// Most lines at once.
+    /// Most requests at once.
     pub messages_burst: u32,
-    /// Most lines a second on average.
+    /// Most requests a second on average.
     pub messages_per_second: u32,
 }
 
@@ -42,7 +42,7 @@ impl Default for SessionLimits {
             closing_wait: Duration::from_secs(2),
             // Round trips of up to four intervals do not hold back a rate.
             unanswered_max: 4,
-            // The shortest interval is 100 ms: ten RATEs or ten answers a second, and room.
+            // The shortest interval is 100 ms: ten RATEs a second, and room.
             messages_burst: 64,
             messages_per_second: 32,
         }
