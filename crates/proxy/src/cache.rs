@@ -16,7 +16,6 @@ mod index;
 mod ring;
 mod stored;
 
-
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 

@@ -17,7 +17,6 @@ mod control;
 mod freshness;
 mod vary;
 
-
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 

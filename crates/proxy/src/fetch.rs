@@ -17,6 +17,7 @@
 
 mod body;
 mod counters;
+mod exchange;
 mod pool;
 mod request;
 mod response;

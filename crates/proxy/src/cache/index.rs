@@ -108,7 +108,7 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::BTreeSet;
 
     use super::*;
     use proptest::prelude::*;
@@ -122,23 +122,22 @@ mod tests {
         ) {
             let hash = |slot: u32| u64::from(slot).wrapping_mul(spread) << 18;
             let mut index = Index::default();
-            let mut model = BTreeMap::new();
+            let mut model = BTreeSet::new();
             for (slot, operation) in operations {
                 if operation == 0 {
-                    if model.remove(&slot).is_some() {
+                    if model.remove(&slot) {
                         index.remove(hash(slot), slot, hash);
                     }
-                } else if !model.contains_key(&slot) {
+                } else if model.insert(slot) {
                     if let Some(bytes) = index.growth() {
                         index.grow(hash);
                         prop_assert_eq!(index.weight(), bytes);
                     }
                     index.insert(hash(slot), slot);
-                    model.insert(slot, ());
                 }
                 for slot in 0..200 {
                     let found = index.find(hash(slot), |other| other == slot);
-                    prop_assert_eq!(found.is_some(), model.contains_key(&slot));
+                    prop_assert_eq!(found.is_some(), model.contains(&slot));
                 }
             }
         }

@@ -150,9 +150,24 @@ impl Lease {
     pub async fn send(
         &mut self,
         request: Request<Upload>,
-    ) -> Result<Response<Incoming>, hyper::Error> {
-        self.sender.send_request(request).await
+    ) -> Result<Response<Incoming>, Unanswered> {
+        match self.sender.try_send_request(request).await {
+            Ok(response) => Ok(response),
+            Err(mut failed) => Err(match failed.take_message() {
+                Some(request) => Unanswered::Unsent(Box::new(request)),
+                None => Unanswered::Failed(failed.into_error()),
+            }),
+        }
     }
+}
+
+/// Why a request has no response.
+#[derive(Debug)]
+pub(super) enum Unanswered {
+    /// The connection was closed before anything was sent: here it is back.
+    Unsent(Box<Request<Upload>>),
+    /// The connection failed; perhaps the request had its effect.
+    Failed(hyper::Error),
 }
 
 async fn close_later(pool: Weak<Pool>, after: Duration) {

@@ -11,27 +11,25 @@
 //! the flight for those who wait and gives the place in the table back.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use http::Response;
-use http::response::Parts;
-use hyper::body::Incoming;
+use hyper::body::Body;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::body::Filling;
 use super::counters::count;
-use super::pool::{History, Lease};
-use super::request::{Intent, Upload, build};
-use super::response::{Arrival, Recipients, body_end, clean, header_map, refreshed};
+use super::exchange::Reply;
+use super::request::Intent;
+use super::response::{Recipients, body_end, clean, header_map, refreshed};
 use super::table::Ticket;
 use super::{Caller, Excluded, Shared};
 use crate::cache::{CacheKey, Stored};
 use crate::cacheability::{
-    Answer, Audience, Credentials, Decision, Keeping, Late, Policy, Sharing, VaryNames, decide,
+    Answer, Audience, BodyEnd, Credentials, Decision, Keeping, Late, Policy, Sharing, VaryNames,
+    decide,
 };
 use crate::flight::{
-    Asker, BodyReceiver, CacheResult, Fault, FetchError, Kept, ResponseHead, UploadWatch,
+    Asker, BodyReceiver, CacheResult, Fault, FetchError, Kept, ResponseHead, lock,
 };
 
 /// One fetch. See the head of this file.
@@ -39,18 +37,10 @@ pub(super) struct Fetch {
     pub shared: Arc<Shared>,
     pub ticket: Ticket,
     pub asker: Box<Asker>,
-    intent: Intent,
-    body: Option<BodyReceiver>,
+    pub intent: Intent,
+    pub body: Option<BodyReceiver>,
     /// Bytes counted in `Shared::in_flight`.
     pub reserved: u64,
-}
-
-/// The head of a response, and the connection on which its body comes.
-struct Reply {
-    parts: Parts,
-    body: Incoming,
-    lease: Lease,
-    arrival: Arrival,
 }
 
 impl Fetch {
@@ -118,70 +108,6 @@ impl Fetch {
         match timeout_at(deadline, lane.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(FetchError::Overloaded),
-        }
-    }
-
-    /// Sends the request; once more where a reused connection proved dead and nothing forbids it.
-    async fn exchange(&mut self, deadline: Instant) -> Result<Reply, FetchError> {
-        let address = self.asker.source.address;
-        let repeatable = self.body.is_none() && self.asker.method.is_idempotent();
-        let mut lease = self.shared.pool.lease(address).await?;
-        match self.attempt(&mut lease, deadline).await {
-            Ok(response) => Ok(self.replied(response, lease)),
-            Err(FetchError::ClosedEarly) if repeatable && lease.history == History::Reused => {
-                count(&self.shared.tally.retries);
-                let mut lease = self.shared.pool.connect(address).await?;
-                let response = self.attempt(&mut lease, deadline).await?;
-                Ok(self.replied(response, lease))
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    async fn attempt(
-        &mut self,
-        lease: &mut Lease,
-        deadline: Instant,
-    ) -> Result<(Response<Incoming>, Duration), FetchError> {
-        let body = self.body.take();
-        let watch = body.as_ref().map(BodyReceiver::watch);
-        let request = build(
-            &self.asker,
-            &self.intent,
-            body.map_or(Upload::None, Upload::Stream),
-        )?;
-        self.shared.tally.fetched(&self.asker.key.space);
-        let begun = Instant::now();
-        let sending = lease.send(request);
-        let patience = self.shared.settings.first_byte_timeout;
-        let response = match watch {
-            None => timeout_at(deadline.min(begun + patience), sending)
-                .await
-                .map_err(|_| FetchError::FirstByteTimeout)?,
-            Some(watch) => patient(sending, &watch, patience).await?,
-        };
-        let response = response.map_err(|error| head_error(&error))?;
-        Ok((response, begun.elapsed()))
-    }
-
-    fn replied(&self, (response, delay): (Response<Incoming>, Duration), lease: Lease) -> Reply {
-        let (parts, body) = response.into_parts();
-        let heads = parts.headers.iter();
-        let head = heads.map(|(name, value)| name.as_str().len() + value.len() + 4);
-        let bytes = head.sum::<usize>() + "HTTP/1.1 200 \r\n\r\n".len();
-        self.shared
-            .tally
-            .received(&self.asker.key.space, bytes as u64);
-        let arrival = Arrival {
-            at: self.shared.now(),
-            date: SystemTime::now(),
-            delay,
-        };
-        Reply {
-            parts,
-            body,
-            lease,
-            arrival,
         }
     }
 
@@ -257,7 +183,7 @@ impl Fetch {
         if let Some(key) = self.ticket.key.clone() {
             self.shared.cache.note_pass(key, until);
         }
-        super::lock(&self.shared.table).unlist(&self.ticket);
+        lock(&self.shared.table).unlist(&self.ticket);
         let head = clean(&reply.parts, &reply.arrival, Recipients::One);
         let flight = &self.ticket.flight;
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
@@ -286,7 +212,7 @@ impl Fetch {
             let values = names.variant(&self.asker.headers);
             (Arc::new(names), values)
         });
-        let mut table = super::lock(&self.shared.table);
+        let mut table = lock(&self.shared.table);
         if let Some((names, _)) = &variant {
             self.shared.cache.note_vary(&object, names);
         }
@@ -336,7 +262,7 @@ impl Fetch {
         let answer = Answer {
             status: head.status,
             headers: &headers,
-            body_end: crate::cacheability::BodyEnd::Announced,
+            body_end: BodyEnd::Announced,
             arrived: reply.arrival.date,
             credentials: Credentials::None,
         };
@@ -386,7 +312,7 @@ impl Fetch {
 
     /// Puts an object into the cache, unless its space was forgotten meanwhile.
     pub(super) fn keep(&self, stored: &Arc<Stored>) {
-        let table = super::lock(&self.shared.table);
+        let table = lock(&self.shared.table);
         let Some(key) = self.ticket.key.clone() else {
             return;
         };
@@ -413,7 +339,7 @@ impl Fetch {
 
     /// Whether the body is announced as larger than anything that is kept.
     fn is_too_large(&self, reply: &Reply) -> bool {
-        let length = hyper::body::Body::size_hint(&reply.body).lower();
+        let length = reply.body.size_hint().lower();
         let disk = self.shared.settings.disk.as_ref();
         let disk = disk.map_or(0, |disk| disk.object_max.min(disk.limit));
         length > self.shared.cache.object_max().max(disk)
@@ -431,7 +357,7 @@ impl Fetch {
     /// Takes the connection back after a response whose body does not matter.
     async fn drain(&self, reply: Reply) {
         let Reply { body, lease, .. } = reply;
-        if hyper::body::Body::is_end_stream(&body) {
+        if body.is_end_stream() {
             drop(body);
             self.shared.pool.give_back(lease).await;
         }
@@ -442,38 +368,7 @@ impl Drop for Fetch {
     fn drop(&mut self) {
         // Does nothing where the flight ended well.
         self.ticket.flight.fail(FetchError::Aborted);
-        super::lock(&self.shared.table).release(&self.ticket);
+        lock(&self.shared.table).release(&self.ticket);
         self.shared.release_in_flight(self.reserved);
-    }
-}
-
-/// Waits for a response as long as the request body still moves.
-async fn patient<T>(
-    sending: impl Future<Output = T>,
-    watch: &UploadWatch,
-    patience: Duration,
-) -> Result<T, FetchError> {
-    let mut sending = std::pin::pin!(sending);
-    let mut before = watch.moved();
-    loop {
-        if let Ok(response) = timeout(patience, sending.as_mut()).await {
-            return Ok(response);
-        }
-        let moved = watch.moved();
-        if moved == before {
-            return Err(FetchError::FirstByteTimeout);
-        }
-        before = moved;
-    }
-}
-
-/// Why there is no head.
-fn head_error(error: &hyper::Error) -> FetchError {
-    if error.is_parse() {
-        FetchError::Malformed
-    } else if error.is_user() {
-        FetchError::RequestAborted
-    } else {
-        FetchError::ClosedEarly
     }
 }
