@@ -28,7 +28,7 @@ use std::time::Duration;
 use clap::Args;
 use thiserror::Error;
 use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use display::Display;
 use figures::Figures;
@@ -108,6 +108,10 @@ fn play(arguments: &DemoArguments) -> Result<Figures, DemoError> {
         .enable_all()
         .build()
         .map_err(machine("start"))?;
+    let mut stop = {
+        let _inside = runtime.enter();
+        Stop::listen()?
+    };
     let folder = tempfile::Builder::new()
         .prefix("levee-demo-")
         .tempdir()
@@ -121,8 +125,8 @@ fn play(arguments: &DemoArguments) -> Result<Figures, DemoError> {
     let mut neighbourhood = Neighbourhood::start(&levee, folder.path(), arguments.seed)?;
     introduce(&mut display, &neighbourhood);
     runtime.block_on(async {
-        let figures = unless_stopped(phases::play(arguments, &mut neighbourhood, &mut display));
-        let figures = figures.await??;
+        let played = phases::play(arguments, &mut neighbourhood, &mut display);
+        let figures = stop.or(played).await??;
         display.say(&report::table(&figures));
         let files = report::write(&figures, &arguments.out).map_err(machine("write the report"))?;
         display.say(&format!("Report: {}", files.page.display()));
@@ -130,7 +134,7 @@ fn play(arguments: &DemoArguments) -> Result<Figures, DemoError> {
         if arguments.keep {
             display.say("Everything stays up for a look; Ctrl-C ends it.");
             // Being stopped is how this is meant to end.
-            let _ = unless_stopped(std::future::pending::<()>()).await;
+            let _ = stop.or(std::future::pending::<()>()).await;
         }
         Ok(figures)
     })
@@ -164,15 +168,29 @@ fn binary(arguments: &DemoArguments) -> Result<PathBuf, DemoError> {
     Ok(own.parent().unwrap_or(Path::new(".")).join("levee"))
 }
 
-/// Does `work`, unless Ctrl-C or SIGTERM comes first.
-async fn unless_stopped<T>(work: impl Future<Output = T>) -> Result<T, DemoError> {
-    let listen = |kind| signal(kind).map_err(machine("listen for signals"));
-    let mut interrupted = listen(SignalKind::interrupt())?;
-    let mut terminated = listen(SignalKind::terminate())?;
-    tokio::select! {
-        done = work => Ok(done),
-        _ = interrupted.recv() => Err(DemoError::Stopped),
-        _ = terminated.recv() => Err(DemoError::Stopped),
+/// Ctrl-C and SIGTERM, listened for from before the first process is started: then no moment is left
+/// in which the demo could end without stopping what it started.
+struct Stop {
+    interrupted: Signal,
+    terminated: Signal,
+}
+
+impl Stop {
+    fn listen() -> Result<Self, DemoError> {
+        let listen = |kind| signal(kind).map_err(machine("listen for signals"));
+        Ok(Self {
+            interrupted: listen(SignalKind::interrupt())?,
+            terminated: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// Does `work`, unless a signal came or comes.
+    async fn or<T>(&mut self, work: impl Future<Output = T>) -> Result<T, DemoError> {
+        tokio::select! {
+            done = work => Ok(done),
+            _ = self.interrupted.recv() => Err(DemoError::Stopped),
+            _ = self.terminated.recv() => Err(DemoError::Stopped),
+        }
     }
 }
 
