@@ -1,10 +1,10 @@
 //! What a site has to do with its registry: offers itself, looks for candidates, looks up callers.
 //!
-//! [`Directory`] is what the rest of the server sees; a mesh, SLP or an external store would be another
-//! `Directory`. [`RegistryClient`] speaks the registry protocol. One task owns the connection, keeps it
-//! open between exchanges, and opens it again with growing pauses when it is lost. What was
-//! registered last is registered again after each loss, because a registry that was restarted knows
-//! nothing; so a site is found again soon after its registry has come back.
+//! [`Directory`] is what the rest of the server sees; a mesh, SLP or an external store would be
+//! another `Directory`. [`RegistryClient`] speaks the registry protocol. One task owns the
+//! connection, keeps it open between exchanges, and opens it again with growing pauses when it is
+//! lost. What was registered last is registered again after each loss, because a registry that was
+//! restarted knows nothing; so a site is found again soon after its registry has come back.
 //!
 //! Every exchange has a deadline and every failure is a sentence for the status page.
 
@@ -207,8 +207,8 @@ impl RegistryClient {
         self.status.borrow().clone()
     }
 
-    /// Waits until how it stands with the registry has changed; false when it will not change again.
-    /// Dropped half-way, nothing is lost.
+    /// Waits until how it stands with the registry has changed; false when it will not change
+    /// again. Dropped half-way, nothing is lost.
     pub async fn status_changed(&mut self) -> bool {
         self.status.changed().await.is_ok()
     }
@@ -288,5 +288,6 @@ fn candidate(entry: Entry) -> Candidate {
     }
 }
 
-/// A site asks a few times in ten seconds; more than this is waiting only when the registry is away.
+/// A site asks a few times in ten seconds; more than this is waiting only when the registry is
+/// away.
 const ASKS_MAX: usize = 32;

@@ -58,8 +58,8 @@ impl Exchange {
         })
     }
 
-    /// Waits until the other side closes, or says something that was not asked for. Dropped half-way,
-    /// nothing is lost.
+    /// Waits until the other side closes, or says something that was not asked for. Dropped
+    /// half-way, nothing is lost.
     pub(super) async fn lapse(&mut self) {
         let mut byte = [0; 1];
         // Nothing is due: anything at all, an end, an error or a byte, spoils the connection.
@@ -116,5 +116,6 @@ const fn garbage(registry: SocketAddr, what: Nonsense) -> DirectoryError {
 
 /// No search of ours asks for more.
 const ENTRIES_MAX: usize = 1024;
-/// Bytes on the link beside a message: the headers of its packet and of the one that acknowledges it.
+/// Bytes on the link beside a message: the headers of its packet and of the one that acknowledges
+/// it.
 const PACKET_OVERHEAD: u64 = 70;

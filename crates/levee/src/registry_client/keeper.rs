@@ -28,15 +28,27 @@ pub(super) struct Keeper {
     offer: Option<Request>,
     /// Whether the registry knows the offer, as far as we know.
     offered: Offered,
-    /// The next pause after a failure, and when the present one ends.
+    /// Why the registry does not take the offer, while that is so.
+    refusal: Option<String>,
+    /// The next pause after a failure.
     delay: Duration,
+    /// Until then the registry is taken for away.
     rests_until: Option<Instant>,
+    /// Until then a refused offer is not made again by ourselves.
+    offers_from: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Offered {
     Yes,
     No,
+}
+
+/// Whether the registry says anything at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contact {
+    Answers,
+    Away,
 }
 
 impl Keeper {
@@ -52,7 +64,9 @@ impl Keeper {
             exchange: None,
             offer: None,
             offered: Offered::No,
+            refusal: None,
             rests_until: None,
+            offers_from: None,
         }
     }
 
@@ -76,7 +90,8 @@ impl Keeper {
     /// When to try again by ourselves: when there is an offer that the registry does not know.
     fn retry_at(&self) -> Option<Instant> {
         let is_due = self.offer.is_some() && self.offered == Offered::No;
-        is_due.then(|| self.rests_until.unwrap_or_else(Instant::now))
+        let at = self.rests_until.max(self.offers_from);
+        is_due.then(|| at.unwrap_or_else(Instant::now))
     }
 
     async fn take(&mut self, ask: Ask) {
@@ -88,7 +103,10 @@ impl Keeper {
                 self.offer = Some(ask.request.clone());
                 self.offered = Offered::No;
             }
-            Request::Deregister(_) => self.offer = None,
+            Request::Deregister(_) => {
+                self.offer = None;
+                self.refusal = None;
+            }
             Request::Search { .. } | Request::Query(_) | Request::Unknown(_) => {}
         }
         let result = self.carry_out(&ask.request).await;
@@ -146,15 +164,20 @@ impl Keeper {
     }
 
     fn note_success(&mut self, request: &Request) {
-        self.delay = self.settings.retry_delay_min;
         self.rests_until = None;
         if matches!(request, Request::Register(_)) {
             self.offered = Offered::Yes;
+            self.refusal = None;
+            self.offers_from = None;
+        }
+        // While an offer is being refused, its pauses go on growing.
+        if self.refusal.is_none() {
+            self.delay = self.settings.retry_delay_min;
         }
         let was_connected = self.status.send_replace(RegistryStatus {
             address: self.settings.registry.to_string(),
             connected: true,
-            last_error: String::new(),
+            last_error: self.refusal.clone().unwrap_or_default(),
         });
         if !was_connected.connected {
             info!(registry = %self.settings.registry, "registry answers");
@@ -166,13 +189,17 @@ impl Keeper {
         if !is_refusal {
             self.exchange = None;
             self.offered = Offered::No;
+            self.rests_until = Some(self.pause());
+        } else if matches!(request, Request::Register(_)) {
+            // Who is not taken may still look for others.
+            self.refusal = Some(error.to_string());
+            self.offers_from = Some(self.pause());
         }
-        // A refused search need not hold back a registration, but a refused registration must not
-        // be tried again at once.
-        if !is_refusal || matches!(request, Request::Register(_)) {
-            self.rest();
-        }
-        self.tell_away(is_refusal, error.to_string());
+        let contact = match is_refusal {
+            true => Contact::Answers,
+            false => Contact::Away,
+        };
+        self.tell_failure(contact, error.to_string());
     }
 
     /// The registry closed a connection that nobody was using: it may have been restarted.
@@ -180,26 +207,30 @@ impl Keeper {
         self.exchange = None;
         self.offered = Offered::No;
         let registry = self.settings.registry;
-        self.tell_away(false, DirectoryError::Closed { registry }.to_string());
+        self.tell_failure(
+            Contact::Away,
+            DirectoryError::Closed { registry }.to_string(),
+        );
     }
 
-    fn tell_away(&self, connected: bool, last_error: String) {
+    fn tell_failure(&self, contact: Contact, last_error: String) {
         let before = self.status.send_replace(RegistryStatus {
             address: self.settings.registry.to_string(),
-            connected,
+            connected: contact == Contact::Answers,
             last_error: last_error.clone(),
         });
+        // Once for each time that it goes wrong, not for each attempt.
         if before.last_error.is_empty() {
             warn!("{last_error}");
         }
     }
 
-    /// Doubles the pause, and takes a random part of it so that the sites of a community do not all
-    /// come back in the same moment.
-    fn rest(&mut self) {
+    /// The end of a pause that begins now. The next one will be twice as long; of each a random
+    /// part is taken, so that the sites of a community do not all come back in the same moment.
+    fn pause(&mut self) -> Instant {
         let pause = self.delay.mul_f64(0.5 + 0.5 * self.random.fraction());
-        self.rests_until = Some(Instant::now() + pause);
         self.delay = (self.delay * 2).min(self.settings.retry_delay_max);
+        Instant::now() + pause
     }
 
     fn rest_left(&self) -> Option<Duration> {
