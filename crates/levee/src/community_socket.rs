@@ -1,7 +1,8 @@
-//! The TCP connections between members of a community: few, long-lived, and worth nothing when late.
+//! The TCP connections between members of a community: few, long-lived, and worth nothing when
+//! late.
 //!
-//! Each says at once what it has to say, notices a dead peer without being asked, and speaks from the
-//! address that its messages name where this machine has that address.
+//! Each says at once what it has to say, notices a dead peer without being asked, and speaks from
+//! the address that its messages name where this machine has that address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -51,8 +52,8 @@ pub fn address_towards(target: SocketAddr) -> io::Result<IpAddr> {
     Ok(socket.local_addr()?.ip())
 }
 
-/// A quiet link is probed after this, so that a machine that lost its power is noticed within half a
-/// minute even when neither side has anything to say.
+/// A quiet link is probed after this, so that a machine that lost its power is noticed within half
+/// a minute even when neither side has anything to say.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 /// Bytes that are not acknowledged for this long break the connection; the default is a quarter of

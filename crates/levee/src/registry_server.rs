@@ -1,8 +1,9 @@
 //! The registry of a community on a socket (R11): `levee registry`.
 //!
-//! One task owns the pure `levee_registry::Registry`; each connection is a task that cuts lines, asks
-//! the owner through a bounded channel, and writes the answer. A connection is limited in rate, in
-//! line length and in idle time, and their number is limited, so that a bad one costs only itself.
+//! One task owns the pure `levee_registry::Registry`; each connection is a task that cuts lines,
+//! asks the owner through a bounded channel, and writes the answer. A connection is limited in
+//! rate, in line length and in idle time, and their number is limited, so that a bad one costs only
+//! itself.
 
 mod connection;
 

@@ -6,11 +6,12 @@
 //!   Brain <-------------Input (bounded channel)------------ link task <-- socket
 //! ```
 //!
-//! Each link is a task of its own that runs a pure `levee_wire::RescueSession`, so a peer that hangs,
-//! lies or floods costs its own connection and nothing else. The switchboard is one task that accepts
-//! connections within limits, spawns the links, and counts and logs how they end. All channels are
-//! bounded; the Brain never waits for a link. What a message means is decided elsewhere: here are
-//! deadlines, limits, and the one rule of safety that needs to look around, [`AddressBook`].
+//! Each link is a task of its own that runs a pure `levee_wire::RescueSession`, so a peer that
+//! hangs, lies or floods costs its own connection and nothing else. The switchboard is one task
+//! that accepts connections within limits, spawns the links, and counts and logs how they end. All
+//! channels are bounded; the Brain never waits for a link. What a message means is decided
+//! elsewhere: here are deadlines, limits, and the one rule of safety that needs to look around,
+//! [`AddressBook`].
 
 mod caller;
 mod link_task;
@@ -122,8 +123,8 @@ enum Saying {
 }
 
 impl RescueLinks {
-    /// Starts the switchboard. It takes calls on `listener`, if there is one, and tells `events` what
-    /// happened. Needs a tokio runtime.
+    /// Starts the switchboard. It takes calls on `listener`, if there is one, and tells `events`
+    /// what happened. Needs a tokio runtime.
     pub fn start(
         listener: Option<TcpListener>,
         settings: LinkSettings,

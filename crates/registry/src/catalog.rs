@@ -1,8 +1,8 @@
 //! The entries of a registry: soft state, sorted by what is offered.
 //!
 //! An entry lives until its lifetime is over unless it is put again; nobody has to say goodbye. The
-//! sorted index makes a search cost as much as it finds, however many entries there are. What changed
-//! is told, so that a mesh can pass it on.
+//! sorted index makes a search cost as much as it finds, however many entries there are. What
+//! changed is told, so that a mesh can pass it on.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

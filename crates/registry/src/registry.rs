@@ -1,8 +1,8 @@
 //! Answers the requests of sites from the catalog, within limits.
 //!
-//! A registry for the public good takes anybody's word, but not about anybody else: who registers an
-//! address must speak from it, and who holds a name keeps it until the entry is gone. So nobody can
-//! send a crowd to a bystander, or take another site's place. The limits keep one address from
+//! A registry for the public good takes anybody's word, but not about anybody else: who registers
+//! an address must speak from it, and who holds a name keeps it until the entry is gone. So nobody
+//! can send a crowd to a bystander, or take another site's place. The limits keep one address from
 //! filling the registry.
 
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! Cuts a stream of bytes into lines, and never holds more than one line of limited length.
 //!
-//! A peer decides how its bytes are chopped up, so the reader must not care: any chunking of the same
-//! bytes gives the same lines. A line without an end costs at most the limit, then the stream is given
-//! up for good: what follows an endless line has no meaning.
+//! A peer decides how its bytes are chopped up, so the reader must not care: any chunking of the
+//! same bytes gives the same lines. A line without an end costs at most the limit, then the stream
+//! is given up for good: what follows an endless line has no meaning.
 
 use thiserror::Error;
 

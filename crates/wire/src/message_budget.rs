@@ -1,6 +1,7 @@
 //! How many messages a peer may send: a burst, and then so many a second.
 //!
-//! A token bucket kept as one number, the time at which it was last empty, so that it needs no timer.
+//! A token bucket kept as one number, the time at which it was last empty, so that it needs no
+//! timer.
 
 use std::time::Duration;
 

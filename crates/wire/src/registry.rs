@@ -10,10 +10,11 @@
 //! site -> registry   4 DEREGISTER www.rescue.com
 //! ```
 //!
-//! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. A reply
-//! is any number of lines with code 210 and one last line: 200 with a number (seconds granted, entries
-//! found, entries removed), or a code from 400 with the reason. [`Request`] and [`Reply`] say nothing
-//! of lines or sockets, so SLP or an external store can carry the same requests one day.
+//! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. A
+//! reply is any number of lines with code 210 and one last line: 200 with a number (seconds
+//! granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
+//! [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry the same
+//! requests one day.
 
 use std::fmt;
 use std::io::Write;

@@ -1,21 +1,22 @@
 //! One side of one rescue link, from the first line to the last, without a socket or a clock.
 //!
 //! ```text
-//! origin server                                rescue server
+//! origin server
+//!    Calling --200 OK--> Rescued --SHUTDOWN received--> Over
+//!       |                   '--SHUTDOWN decided--> Closing --200 OK--> Over
+//!       '--403, 501 and so on--> Over
 //!
-//!    Calling --200 OK--> Rescued                  Awaiting --SOS--> Deciding --accept--> Rescuing
-//!       |                 |    |                     |                |  |                |   |
-//!      403            SHUTDOWN |                   no SOS          reject |           SHUTDOWN |
-//!       |             received | decided             |                |  | SHUTDOWN   received | decided
-//!       v                 v    v                     v                v  v                v   v
-//!      Over             Over  Closing --200--> Over  Over            Over             Over   Closing --> Over
+//! rescue server
+//!    Awaiting --SOS--> Deciding --accepted--> Rescuing --SHUTDOWN received--> Over
+//!                         |                      '--SHUTDOWN decided--> Closing --200 OK--> Over
+//!                         '--rejected, or SHUTDOWN received--> Over
 //! ```
 //!
-//! From every phase a fault of the other side, or its silence, leads to `Over`. Each side numbers its
-//! requests 1, 2, 3 and so on; the other answers in the same order. What is not exactly so ends the
-//! link with a [`Fault`]: a peer that lost count cannot be trusted to mean what it says. There is one
-//! exception, which the paper's figure 7 shows: the last RATE may come again, is answered again, and
-//! changes nothing.
+//! From every phase a fault of the other side, or its silence, leads to `Over`. Each side numbers
+//! its requests 1, 2, 3 and so on; the other answers in the same order. What is not exactly so ends
+//! the link with a [`Fault`]: a peer that lost count cannot be trusted to mean what it says. There
+//! is one exception, which the paper's figure 7 shows: the last RATE may come again, is answered
+//! again, and changes nothing.
 //!
 //! The session does not decide whether to help. It tells what was asked and is told what to answer.
 

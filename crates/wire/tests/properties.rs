@@ -235,7 +235,10 @@ proptest! {
         offer in offer(),
     ) {
         let mut session = match calls {
-            true => RescueSession::call(sos, Timestamp::from_seconds(2), SessionLimits::default()).0,
+            true => {
+                let answer_by = Timestamp::from_seconds(2);
+                RescueSession::call(sos, answer_by, SessionLimits::default()).0
+            }
             false => RescueSession::answer(Timestamp::ZERO, SessionLimits::default()),
         };
         let mut now = Timestamp::ZERO;

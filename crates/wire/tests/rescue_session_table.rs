@@ -1,6 +1,7 @@
 //! Every phase of a rescue link against everything that can happen to it.
 //!
-//! The table is `rescue_session_table.golden`; reading it is the review. `UPDATE_GOLDEN=1` rewrites it.
+//! The table is `rescue_session_table.golden`; reading it is the review. `UPDATE_GOLDEN=1` rewrites
+//! it.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write;

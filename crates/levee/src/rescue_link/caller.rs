@@ -51,8 +51,8 @@ pub(super) fn check_range(
 
 /// Whether the caller `site`, which speaks from `peer`, may be at `address`.
 ///
-/// Asks the address book only when the addresses differ, and not for long. Dropped half-way, nothing
-/// has happened.
+/// Asks the address book only when the addresses differ, and not for long. Dropped half-way,
+/// nothing has happened.
 pub(super) async fn check_caller(
     site: &HostName,
     address: IpAddr,

@@ -283,7 +283,8 @@ impl LinkTask {
 
 /// Lines are short and few; a peer that sends more waits for its turn.
 const READ_MAX: usize = 2048;
-/// Bytes on the link beside a message: the headers of its packet and of the one that acknowledges it.
+/// Bytes on the link beside a message: the headers of its packet and of the one that acknowledges
+/// it.
 const PACKET_OVERHEAD: u64 = 70;
 /// Two round trips around the world.
 const GOODBYE_WAIT: Duration = Duration::from_millis(500);

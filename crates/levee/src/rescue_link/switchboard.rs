@@ -250,7 +250,8 @@ impl Switchboard {
         if let Some(link) = found.map(|(&link, _)| link) {
             self.links.remove(&link);
             self.refusals.note("panic");
-            // Whether it was still calling is not known any more; the Brain ignores what does not fit.
+            // Whether it was still calling is not known any more; the Brain ignores what does not
+            // fit.
             let _ = self.context.events.send(not_rescued(link)).await;
             let _ = self.context.events.send(lost(link)).await;
         }

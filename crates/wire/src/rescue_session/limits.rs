@@ -36,8 +36,8 @@ impl Default for SessionLimits {
             sos_wait: Duration::from_secs(5),
             // The origin waits 2 s for its answer; later than that it has asked somebody else.
             decision_wait: Duration::from_millis(1500),
-            // Well beyond the three intervals after which the Brain takes a peer for dead: this only
-            // ends links whose Brain does not watch them.
+            // Well beyond the three intervals after which the Brain takes a peer for dead: this
+            // only ends links whose Brain does not watch them.
             answer_wait: Duration::from_secs(10),
             closing_wait: Duration::from_secs(2),
             // Round trips of up to four intervals do not hold back a rate.
