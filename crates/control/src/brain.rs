@@ -41,19 +41,24 @@ impl Brain {
         brain
     }
 
-    /// Takes one input and says what must be done, in this order.
+    /// Takes one input and says what must be done, in this order. A `now` before that of the last
+    /// input counts as that; an interval of no length measures nothing.
     pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Output> {
-        self.desk.now = now;
+        self.desk.now = now.max(self.desk.now);
         let before = self.phase.state();
-        self.take_in(&input);
-        self.step(&input);
+        if is_empty(&input) {
+            self.step(&Input::TimerFired);
+        } else {
+            self.take_in(&input);
+            self.step(&input);
+        }
         if self.is_due() {
             self.step(&Input::TimerFired);
         }
         self.tell_state(before);
         self.keep_house();
         let outputs = self.desk.take_outputs();
-        self.desk.journal.record(now, input, &outputs);
+        self.desk.journal.record(self.desk.now, input, &outputs);
         outputs
     }
 
@@ -231,5 +236,14 @@ impl Brain {
             fetch_keys,
             redirect,
         }
+    }
+}
+
+/// Whether nothing can be learned from this: rates over no time mean nothing.
+fn is_empty(input: &Input) -> bool {
+    if let Input::IntervalEnded(sample) = input {
+        sample.elapsed.is_zero()
+    } else {
+        false
     }
 }

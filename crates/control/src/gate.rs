@@ -243,3 +243,6 @@ impl Default for GateLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,9 @@ mod load;
 mod output;
 mod parameters;
 mod plan;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 mod redirect;
 mod rescue;
 mod slots;

@@ -51,24 +51,31 @@ impl Calls {
         self.0.remove(&link)
     }
 
-    /// The call on `link` led to nothing.
-    pub(crate) fn fail(&mut self, desk: &mut Desk, link: LinkId, rejection: Rejection) {
+    /// The call on `link` led to nothing: goes on with the round. Changes nothing if it is not ours.
+    pub(crate) fn fail(
+        &mut self,
+        desk: &mut Desk,
+        link: LinkId,
+        rejection: Rejection,
+        helpers: &[HostName],
+    ) {
         if let Some(call) = self.0.remove(&link) {
             desk.rest(&call.site.host, rest_after(rejection));
             desk.explain(Reason::NotHelped {
                 site: call.site.host,
                 why: rejection.why(),
             });
+            self.continue_round(desk, helpers);
         }
     }
 
     /// Gives up calls whose answer is overdue.
-    pub(crate) fn give_up(&mut self, desk: &mut Desk) {
+    pub(crate) fn give_up(&mut self, desk: &mut Desk, helpers: &[HostName]) {
         let overdue = self.0.iter().filter(|(_, call)| desk.now >= call.due);
         let links: Vec<LinkId> = overdue.map(|(&link, _)| link).collect();
         for link in links {
             desk.act(Output::DropLink { link });
-            self.fail(desk, link, Rejection::Unreachable);
+            self.fail(desk, link, Rejection::Unreachable, helpers);
         }
     }
 

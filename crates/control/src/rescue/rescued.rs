@@ -139,8 +139,7 @@ impl Sos {
 
     /// A candidate did not help.
     pub(crate) fn refused(mut self, desk: &mut Desk, link: LinkId, why: Rejection) -> Phase {
-        self.calls.fail(desk, link, why);
-        self.calls.continue_round(desk, &hosts(&self.servers));
+        self.calls.fail(desk, link, why, &hosts(&self.servers));
         self.settle(desk)
     }
 
@@ -200,14 +199,15 @@ impl Sos {
     /// The link is gone.
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
         self.part(desk, link, Farewell::None, loss.why());
-        self.calls.fail(desk, link, Rejection::Unreachable);
-        self.calls.continue_round(desk, &hosts(&self.servers));
+        let helpers = hosts(&self.servers);
+        self.calls
+            .fail(desk, link, Rejection::Unreachable, &helpers);
         self.settle(desk)
     }
 
     /// Time has passed: calls may be overdue, rescue servers may have fallen silent.
     pub(crate) fn time_passed(mut self, desk: &mut Desk) -> Phase {
-        self.calls.give_up(desk);
+        self.calls.give_up(desk, &hosts(&self.servers));
         let silent = self.servers.iter().filter(
             |(_, server)| matches!(server.silence, Silence::DeathAt(death) if desk.now >= death),
         );
@@ -215,7 +215,6 @@ impl Sos {
         for link in links {
             self.part(desk, link, Farewell::Drop, LinkLoss::Silent.why());
         }
-        self.calls.continue_round(desk, &hosts(&self.servers));
         self.settle(desk)
     }
 

@@ -1,0 +1,181 @@
+//! What the Gate promises about single requests; `tests/closed_loop.rs` shows it under load.
+
+use std::collections::BTreeMap;
+
+use levee_vocab::{ByteRate, LinkId, WebAddress};
+
+use super::*;
+use crate::plan::Target;
+
+const KILOBYTES: fn(u64) -> ByteRate = ByteRate::from_kilobytes;
+
+/// A plan with T_redi * D_out = `direct` of 1000 kB/s and a target for each rate, in kB/s.
+fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
+    let target = |(index, &rate): (usize, &u64)| Target {
+        link: LinkId::Outbound(index as u64),
+        slot: index as u8,
+        alias: WebAddress {
+            host: format!("www-vh1.rescue{index}.example").parse().unwrap(),
+            port: 80,
+        },
+        rate: KILOBYTES(rate),
+    };
+    Arc::new(RoutePlan {
+        interval,
+        interval_length: Duration::from_secs(1),
+        redirect: Some(RedirectPlan {
+            direct: KILOBYTES(direct),
+            usable: KILOBYTES(1000),
+            usable_share: 0.8,
+            connection_overhead: 358,
+            large_file: 100_000,
+            targets: rates.iter().enumerate().map(target).collect(),
+        }),
+        ..RoutePlan::default()
+    })
+}
+
+fn gate(direct: u64, rates: &[u64]) -> Gate {
+    let mut gate = Gate::new(GateLimits::default());
+    gate.adopt(Timestamp::ZERO, plan(1, direct, rates), 1.0);
+    gate
+}
+
+fn ask(file_bytes: u64) -> Ask {
+    Ask {
+        redirectable: Redirectability::Allowed,
+        file_bytes,
+        redirect_bytes: 227,
+        overhead_bytes: 358,
+        path_hash: 0,
+        backlog: Duration::ZERO,
+        waited: Duration::ZERO,
+    }
+}
+
+fn at(milliseconds: u64) -> Timestamp {
+    Timestamp::from_milliseconds(milliseconds)
+}
+
+#[test]
+fn without_a_redirect_plan_the_backlog_decides() {
+    let mut gate = Gate::new(GateLimits::default());
+    let mut page = ask(4096);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+    page.backlog = Duration::from_secs(1);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Wait);
+    page.waited = Duration::from_secs(5);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Refuse);
+}
+
+#[test]
+fn what_may_not_be_redirected_is_served_and_uses_up_the_direct_budget() {
+    let mut gate = gate(100, &[1000]);
+    let mut fetch = ask(25_000);
+    fetch.redirectable = Redirectability::Never;
+    assert_eq!(gate.decide(at(0), &fetch), Verdict::Serve);
+    assert_eq!(gate.decide(at(0), &fetch), Verdict::Serve);
+    assert_eq!(
+        gate.decide(at(0), &ask(4096)),
+        Verdict::Redirect { target: 0 }
+    );
+}
+
+#[test]
+fn an_answer_no_larger_than_a_redirect_is_served() {
+    let mut gate = gate(0, &[1000]);
+    assert_eq!(gate.decide(at(0), &ask(227)), Verdict::Serve);
+    assert_eq!(
+        gate.decide(at(0), &ask(228)),
+        Verdict::Redirect { target: 0 }
+    );
+}
+
+#[test]
+fn redirects_are_shared_out_by_rate() {
+    let mut gate = gate(0, &[2000, 1000, 500]);
+    let mut bytes = [0; 3];
+    for millisecond in 0..1000 {
+        let size = 1000 + millisecond % 7 * 300;
+        let verdict = gate.decide(at(millisecond), &ask(size));
+        let Verdict::Redirect { target } = verdict else {
+            panic!("{verdict:?}");
+        };
+        bytes[target] += size;
+    }
+    let whole: u64 = bytes.iter().sum();
+    for (target, part) in [(0, 4.0 / 7.0), (1, 2.0 / 7.0), (2, 1.0 / 7.0)] {
+        let share = bytes[target] as f64 / whole as f64;
+        assert!((share - part).abs() < 0.01, "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_large_file_stays_where_it_is_cached_while_that_one_has_room() {
+    let mut gate = gate(0, &[9000, 9000, 9000]);
+    let mut homes: BTreeMap<u64, usize> = BTreeMap::new();
+    for number in 0..60 {
+        let mut large = ask(100_000);
+        large.path_hash = number % 10 * 7919;
+        let verdict = gate.decide(at(number * 16), &large);
+        let Verdict::Redirect { target } = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(*homes.entry(large.path_hash).or_insert(target), target);
+    }
+    let used: std::collections::BTreeSet<usize> = homes.values().copied().collect();
+    assert_eq!(used.len(), 3, "{homes:?}");
+    // One rescue server leaves: only its own files move.
+    gate.adopt(at(1000), plan(2, 0, &[9000, 9000]), 1.0);
+    for (&path_hash, &home) in homes.iter().filter(|(_, home)| **home < 2) {
+        let mut large = ask(100_000);
+        large.path_hash = path_hash;
+        assert_eq!(
+            gate.decide(at(1000), &large),
+            Verdict::Redirect { target: home }
+        );
+    }
+}
+
+#[test]
+fn when_no_rescue_server_takes_more_the_rest_of_d_out_is_served() {
+    let mut gate = gate(0, &[20]);
+    let mut verdicts = Vec::new();
+    for millisecond in 0..1000 {
+        verdicts.push(gate.decide(at(millisecond), &ask(4096)));
+    }
+    let count = |sought: Verdict| verdicts.iter().filter(|&&v| v == sought).count();
+    assert_eq!(count(Verdict::Redirect { target: 0 }), 4);
+    let served = count(Verdict::Serve) as u64 * 4096;
+    assert!((900_000..=1_000_000).contains(&served), "{served}");
+    assert!(count(Verdict::Wait) > 0);
+}
+
+#[test]
+fn a_file_larger_than_an_interval_goes_once_and_is_paid_off() {
+    let mut gate = gate(0, &[40]);
+    let mut redirects = 0;
+    for second in 0..10 {
+        gate.adopt(at(second * 1000), plan(second, 0, &[40]), 1.0);
+        let verdict = gate.decide(at(second * 1000), &ask(99_000));
+        redirects += u64::from(matches!(verdict, Verdict::Redirect { .. }));
+    }
+    assert!(
+        (3..=5).contains(&redirects),
+        "{redirects} of 99 kB in 10 s at 40 kB/s"
+    );
+}
+
+#[test]
+fn the_rate_of_a_rescue_server_may_change_within_an_interval() {
+    let mut gate = gate(0, &[100]);
+    for _ in 0..6 {
+        assert_eq!(
+            gate.decide(at(100), &ask(4096)),
+            Verdict::Redirect { target: 0 }
+        );
+    }
+    gate.adopt(at(100), plan(1, 0, &[20]), 1.0);
+    let verdict = gate.decide(at(900), &ask(4096));
+    assert!(!matches!(verdict, Verdict::Redirect { .. }));
+}
