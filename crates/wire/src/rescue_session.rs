@@ -9,7 +9,7 @@
 //! rescue server
 //!    Awaiting --SOS--> Deciding --accepted--> Rescuing --SHUTDOWN received--> Over
 //!                         |                      '--SHUTDOWN decided--> Closing --200 OK--> Over
-//!                         '--rejected, or SHUTDOWN received--> Over
+//!                         '--rejected--> Over
 //! ```
 //!
 //! From every phase a fault of the other side, or its silence, leads to `Over`. Each side numbers
@@ -243,6 +243,7 @@ impl RescueSession {
                     until,
                     beats: sos.beats,
                     is_peer_gone: false,
+                    shutdown: None,
                 };
                 out.push(Output::Tell(Event::SosReceived(sos)));
             }
@@ -272,8 +273,10 @@ impl RescueSession {
     }
 
     fn take_shutdown(&mut self, number: u32, out: &mut Vec<Output>) {
-        match self.phase {
-            Phase::Deciding { .. } | Phase::Rescued | Phase::Rescuing => {
+        match &mut self.phase {
+            // Answers come in the order of the requests: this one waits for that to the SOS.
+            Phase::Deciding { shutdown, .. } if shutdown.is_none() => *shutdown = Some(number),
+            Phase::Rescued | Phase::Rescuing => {
                 out.push(send_answer(number, Answer::Done));
                 out.push(Output::Tell(Event::ShutdownReceived));
                 self.close(Ending::Finished, out);
@@ -283,9 +286,10 @@ impl RescueSession {
                 out.push(send_answer(number, Answer::Done));
                 self.close(Ending::Finished, out);
             }
-            Phase::Calling { .. } | Phase::Awaiting { .. } | Phase::Over => {
-                self.fail(Fault::OutOfPlace(CommandName::Shutdown), out);
-            }
+            Phase::Calling { .. }
+            | Phase::Awaiting { .. }
+            | Phase::Deciding { .. }
+            | Phase::Over => self.fail(Fault::OutOfPlace(CommandName::Shutdown), out),
         }
     }
 
@@ -380,19 +384,20 @@ impl RescueSession {
             number,
             beats,
             is_peer_gone,
+            shutdown,
             ..
         } = self.phase
         else {
             return;
         };
         let beats = beats && offer.beats;
-        out.push(send_answer(
-            number,
-            Answer::Accept(Offer { beats, ..offer }),
-        ));
+        let answer = Answer::Accept(Offer { beats, ..offer });
+        out.push(send_answer(number, answer));
         self.phase = Phase::Rescuing;
-        if is_peer_gone {
-            self.fail(Fault::PeerClosed, out);
+        match shutdown {
+            Some(number) => self.take_shutdown(number, out),
+            None if is_peer_gone => self.fail(Fault::PeerClosed, out),
+            None => {}
         }
     }
 

@@ -171,6 +171,16 @@ fn the_papers_second_example_from_both_sides() {
 }
 
 #[test]
+fn a_script_that_does_not_wait_gets_its_answers_in_order() {
+    let mut link = Link::answering();
+    link.types(SOS).types("2 SHUTDOWN").reads(&[]);
+    link.does(at(0), Input::SosAccepted(offer()));
+    link.reads(&[ACCEPT, "2 200 OK"]);
+    link.hears(&[Event::SosReceived(sos()), Event::ShutdownReceived]);
+    link.ends(Ending::Finished);
+}
+
+#[test]
 fn a_beat_is_promised_only_to_who_asked_for_it() {
     let mut link = Link::answering();
     link.types(&format!("{SOS} beat=1 v=1"));

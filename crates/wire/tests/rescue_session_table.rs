@@ -64,6 +64,10 @@ fn phases() -> Vec<(&'static str, RescueSession)> {
         ("Rescued, closing", after(rescued, &[ShutdownDecided])),
         ("Awaiting", awaiting()),
         ("Deciding", deciding.clone()),
+        (
+            "Deciding, SHUTDOWN waiting",
+            after(deciding.clone(), &[BytesReceived(b"2 SHUTDOWN\n")]),
+        ),
         ("Deciding, peer gone", after(deciding, &[Input::PeerClosed])),
         ("Rescuing", rescuing.clone()),
         (

@@ -15,6 +15,8 @@ pub(super) enum Phase {
         until: Timestamp,
         beats: bool,
         is_peer_gone: bool,
+        /// Number of a SHUTDOWN that came before the decision.
+        shutdown: Option<u32>,
     },
     /// Origin: the other side helps.
     Rescued,
