@@ -87,6 +87,7 @@ pub struct RescueLinks {
 
 /// What became of an output of the Brain.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "the Brain must be told of a failure"]
 pub enum Obeyed {
     /// It is on its way.
     Passed,

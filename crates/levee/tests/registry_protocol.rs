@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
 use levee::registry_server::{RegistryServerSettings, run};
+use levee::rescue_link::AddressBook;
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, HostName, WebAddress};
 use levee_wire::registry::Entry;
@@ -221,6 +222,10 @@ async fn sites_find_each_other() {
     assert_eq!(found[0].free, ByteRate::from_kilobytes(300));
     let known = b.lookup(name("www.a.com")).await.unwrap().unwrap();
     assert_eq!(known.site, entry("www.a.com", 100).site);
+    // Rescue links ask the same client whether a caller is where it says.
+    let address = b.address_of(&name("www.a.com")).await;
+    assert_eq!(address, Some(known.rescue.ip()));
+    assert_eq!(b.address_of(&name("www.x.com")).await, None);
     a.deregister(name("www.a.com")).await.unwrap();
     assert_eq!(b.lookup(name("www.a.com")).await.unwrap(), None);
     assert!(a.status().connected);
