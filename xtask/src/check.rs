@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 
 /// An integration test with one of these words in its name starts real processes or a browser.
 /// `check` leaves it to `test`, because it takes longer than one wants to wait before a commit.
-const REAL: &[&str] = &["browser", "faults", "process", "processes", "real"];
+const REAL: &[&str] = &["browser", "process", "processes", "real"];
 
 /// Runs every fast check.
 pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> {

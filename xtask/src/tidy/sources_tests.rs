@@ -87,7 +87,7 @@ fn comments_that_promise_a_later_day_are_found() {
         ),
         (
             "b.rs",
-            "x; // good enough for now\n/// A stub.\n// stubborn",
+            "x; // good enough for now\n/// A stub.\n// stubborn, as it asks for now",
         ),
         ("c.rs", "let x = \"TODO\";"),
     ];
