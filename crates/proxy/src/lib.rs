@@ -1,17 +1,47 @@
-//! Under construction.
+//! The HTTP data plane: the path of a request, from its head to the last byte of its response.
 
+mod answer;
 mod cache;
 mod cacheability;
+mod chunked;
+mod connection;
+mod connections;
+mod counters;
+mod date;
 mod disk;
+mod engine;
 mod fetch;
+mod files;
 mod flight;
+mod flow;
+mod front;
+mod histogram;
+mod hot;
+mod pacer;
+mod parked;
+mod pool;
+mod redirect;
+mod request;
+mod response;
+mod router;
+mod sample;
+mod settings;
+mod site;
+mod wheel;
 
 pub use cache::{Body, Freshness, Stored};
 pub use cacheability::{Credentials, Sharing};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use fetch::{Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, SourceCounters};
+pub use files::{Folder, FolderError};
 pub use flight::{
     BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Miss, ObjectKey,
     Overloaded, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry, Source, Space,
     Waiting, Waker, body_channel,
 };
+pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
+pub use histogram::LatencyCounts;
+pub use pacer::{Class, Link};
+pub use sample::{HotCount, LinkSample, Sample, SlotSample};
+pub use settings::{Deadlines, FrontSettings, Limits};
+pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};

@@ -1,0 +1,220 @@
+//! One response on its way out: its bytes, what it is counted as, and what follows it.
+
+use std::fs::File;
+use std::io::{self, IoSlice};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use levee_net::{Sent, Socket};
+use levee_observe::AccessRecord;
+use levee_vocab::Timestamp;
+
+use crate::disk::StoredFile;
+use crate::flow::Flow;
+use crate::pacer::Class;
+
+/// A response.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Head, or the framing of the next piece of the body.
+    pub head: Vec<u8>,
+    pub head_sent: usize,
+    pub body: Body,
+    /// Where more of the body comes from.
+    pub flow: Option<Box<Flow>>,
+    pub kind: Kind,
+    pub status: u16,
+    pub after: After,
+    /// When the head of the request was complete.
+    pub began: Timestamp,
+    /// Bytes sent, heads too.
+    pub sent: u64,
+    /// What is still to be charged to the link beside the bytes.
+    pub overhead: u64,
+    /// What was admitted to the link and has not been sent.
+    pub admitted: u64,
+    pub place: Place,
+    /// By when the visitor must have moved some bytes, and how many it had when that was set.
+    pub progress_by: Timestamp,
+    pub progress_from: u64,
+    pub record: Option<Box<AccessRecord>>,
+}
+
+/// Bytes that follow the head.
+#[derive(Debug, Default)]
+pub(crate) enum Body {
+    #[default]
+    Empty,
+    Memory(Bytes),
+    File {
+        file: FileHandle,
+        offset: u64,
+        left: u64,
+    },
+}
+
+/// A file that others may send as well.
+#[derive(Clone, Debug)]
+pub(crate) enum FileHandle {
+    Plain(Arc<File>),
+    Stored(Arc<StoredFile>),
+}
+
+/// What a response is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A page, file or complaint of our own site.
+    Own,
+    /// A fetch by one of our rescue servers.
+    Fetch,
+    /// A redirect to a rescue server, by the slot of its link.
+    Redirect { slot: u8 },
+    /// A response for an origin, by the slot of its link.
+    Rescue { slot: u8 },
+    /// A 503 for lack of capacity.
+    Refusal,
+}
+
+/// What becomes of the connection after the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// The next request.
+    Next,
+    /// It is closed.
+    Close,
+    /// It is closed when the visitor has stopped sending: a close with unread bytes would be a reset,
+    /// which could overtake the response.
+    Linger,
+}
+
+/// Where a response stands towards the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It has something to send and is not in the queue.
+    Outside,
+    /// In the queue of the link.
+    Queued,
+    /// The visitor's side of the connection is full; epoll will tell.
+    Blocked,
+}
+
+impl Kind {
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Redirect { .. } | Self::Refusal => Class::Redirect,
+            Self::Fetch => Class::Fetch,
+            Self::Own | Self::Rescue { .. } => Class::Page,
+        }
+    }
+}
+
+impl Body {
+    pub fn length(&self) -> u64 {
+        match self {
+            Self::Empty => 0,
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File { left, .. } => *left,
+        }
+    }
+}
+
+impl Answer {
+    /// A response of `head` and `body`, not begun.
+    pub fn new(head: Vec<u8>, body: Body, kind: Kind, status: u16) -> Self {
+        Self {
+            head,
+            head_sent: 0,
+            body,
+            flow: None,
+            kind,
+            status,
+            after: After::Next,
+            began: Timestamp::ZERO,
+            sent: 0,
+            overhead: 0,
+            admitted: 0,
+            place: Place::Outside,
+            progress_by: Timestamp::ZERO,
+            progress_from: 0,
+            record: None,
+        }
+    }
+
+    /// Bytes that are ready to be sent.
+    pub fn ready(&self) -> u64 {
+        (self.head.len() - self.head_sent) as u64 + self.body.length()
+    }
+
+    /// Bytes that the visitor took, and those of its request that it sent.
+    pub fn moved(&self) -> u64 {
+        self.sent + self.flow.as_ref().map_or(0, |flow| flow.uploaded())
+    }
+
+    /// Writes up to `limit` bytes of what is ready. An error means that the response cannot be
+    /// finished.
+    pub fn write(&mut self, socket: &Socket, limit: u64) -> io::Result<Sent> {
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let head = &self.head[self.head_sent..];
+        let head = &head[..head.len().min(limit)];
+        let sent = match &mut self.body {
+            Body::Memory(body) => {
+                let body = &body[..body.len().min(limit - head.len())];
+                match (head, body) {
+                    (head, []) => socket.write(head)?,
+                    ([], body) => socket.write(body)?,
+                    (head, body) => {
+                        socket.write_pieces(&[IoSlice::new(head), IoSlice::new(body)])?
+                    }
+                }
+            }
+            Body::Empty => socket.write(head)?,
+            Body::File { .. } if !head.is_empty() => socket.write(head)?,
+            Body::File { file, offset, left } => {
+                let piece = usize::try_from(*left).unwrap_or(usize::MAX);
+                let piece = piece.min(limit).min(FILE_PIECE_MAX);
+                match socket.write_file(file.as_file(), *offset, piece)? {
+                    // The file was cut while it was sent: what we promised does not exist any more.
+                    Sent::Bytes(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                    sent @ (Sent::Bytes(_) | Sent::WouldBlock) => sent,
+                }
+            }
+        };
+        if let Sent::Bytes(bytes) = sent {
+            self.advance(bytes);
+        }
+        Ok(sent)
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.sent += bytes as u64;
+        let of_head = bytes.min(self.head.len() - self.head_sent);
+        self.head_sent += of_head;
+        let of_body = bytes - of_head;
+        match &mut self.body {
+            Body::Empty => {}
+            Body::Memory(body) => {
+                // `split_to` and `advance` keep the shared block alive; nothing is copied.
+                bytes::Buf::advance(body, of_body);
+            }
+            Body::File { offset, left, .. } => {
+                *offset += of_body as u64;
+                *left -= of_body as u64;
+            }
+        }
+        if self.body.length() == 0 {
+            self.body = Body::Empty;
+        }
+    }
+}
+
+/// Most of a file in one call, so that one visitor on a fast line does not hold up the others.
+const FILE_PIECE_MAX: usize = 1 << 20;
+
+impl FileHandle {
+    fn as_file(&self) -> &File {
+        match self {
+            Self::Plain(file) => file,
+            Self::Stored(file) => file,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Bodies that come in: how much of what was read belongs to the body, and where it ends.
+//!
+//! ```text
+//! Size ── CR LF ──▶ Data ── CR LF ──▶ Size ...
+//!   └─ size 0 ──▶ Trailers ── empty line ──▶ Done
+//! ```
+//!
+//! RFC 9112 section 7.1, strictly: line ends are CR LF, sizes are hexadecimal digits and nothing else.
+//! Extensions and trailers are read and thrown away, within limits.
+
+use thiserror::Error;
+
+use crate::request::BodyLength;
+
+/// A request body that has not been read to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Incoming {
+    /// So many bytes are still to come.
+    Length(u64),
+    Chunked(Chunked),
+    /// The body is over, or there was none.
+    Done,
+}
+
+/// State of the chunked coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Chunked {
+    phase: Phase,
+    /// Bytes of the current size line or of all trailers.
+    line_bytes: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Size { value: u64, digits: u8 },
+    Extension { value: u64 },
+    SizeEnd { value: u64 },
+    Data { left: u64 },
+    DataCr,
+    DataLf,
+    TrailerStart,
+    Trailer,
+    TrailerEnd,
+    BodyEnd,
+}
+
+/// One step: `used` bytes of the input are done with, of which the last `data` are body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub used: usize,
+    pub data: usize,
+}
+
+/// A body that is not in the chunked coding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("bad chunk")]
+pub(crate) struct BadChunk;
+
+/// Longest chunk size line with its extensions, and all trailers together: room for a signature, not
+/// for a hiding place.
+const LINE_BYTES_MAX: u16 = 1024;
+
+impl Incoming {
+    /// The body that a head announced.
+    pub const fn of(length: BodyLength) -> Self {
+        match length {
+            BodyLength::None => Self::Done,
+            BodyLength::Known(bytes) => Self::Length(bytes),
+            BodyLength::Chunked => Self::Chunked(Chunked {
+                phase: Phase::Size {
+                    value: 0,
+                    digits: 0,
+                },
+                line_bytes: 0,
+            }),
+        }
+    }
+
+    pub const fn is_done(&self) -> bool {
+        matches!(self, Self::Done)
+    }
+
+    /// Takes the next piece of the body from the start of `input`. No progress means that more input
+    /// is needed, or that the body is over.
+    pub fn take(&mut self, input: &[u8]) -> Result<Step, BadChunk> {
+        match self {
+            Self::Done => Ok(Step { used: 0, data: 0 }),
+            Self::Length(left) => {
+                let length = cut(input, *left);
+                *left -= length as u64;
+                if *left == 0 {
+                    *self = Self::Done;
+                }
+                Ok(Step {
+                    used: length,
+                    data: length,
+                })
+            }
+            Self::Chunked(chunked) => {
+                let (step, end) = chunked.take(input)?;
+                if end == End::Reached {
+                    *self = Self::Done;
+                }
+                Ok(step)
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum End {
+    NotYet,
+    Reached,
+}
+
+impl Chunked {
+    fn take(&mut self, input: &[u8]) -> Result<(Step, End), BadChunk> {
+        let mut used = 0;
+        while let Some(&byte) = input.get(used) {
+            if let Phase::Data { left } = &mut self.phase {
+                let length = cut(&input[used..], *left);
+                *left -= length as u64;
+                if *left == 0 {
+                    self.phase = Phase::DataCr;
+                }
+                let used = used + length;
+                return Ok((Step { used, data: length }, End::NotYet));
+            }
+            used += 1;
+            match self.next(byte)? {
+                Some(phase) => self.phase = phase,
+                None => return Ok((Step { used, data: 0 }, End::Reached)),
+            }
+        }
+        Ok((Step { used, data: 0 }, End::NotYet))
+    }
+
+    /// The phase after `byte`; none at the end of the body.
+    fn next(&mut self, byte: u8) -> Result<Option<Phase>, BadChunk> {
+        self.line_bytes += 1;
+        if self.line_bytes > LINE_BYTES_MAX {
+            return Err(BadChunk);
+        }
+        let phase = match (self.phase, byte) {
+            (Phase::Size { value, digits }, _) => size(value, digits, byte)?,
+            (Phase::Extension { value }, b'\r') => Phase::SizeEnd { value },
+            (Phase::Extension { .. }, b'\n' | 0) => return Err(BadChunk),
+            (Phase::Extension { value }, _) => Phase::Extension { value },
+            (Phase::SizeEnd { value: 0 }, b'\n') => Phase::TrailerStart,
+            (Phase::SizeEnd { value }, b'\n') => Phase::Data { left: value },
+            (Phase::DataCr, b'\r') => Phase::DataLf,
+            (Phase::DataLf, b'\n') => {
+                self.line_bytes = 0;
+                Phase::Size {
+                    value: 0,
+                    digits: 0,
+                }
+            }
+            (Phase::TrailerStart, b'\r') => Phase::BodyEnd,
+            (Phase::BodyEnd, b'\n') => return Ok(None),
+            (Phase::TrailerEnd, b'\n') => Phase::TrailerStart,
+            (Phase::Trailer, b'\r') => Phase::TrailerEnd,
+            (Phase::TrailerStart | Phase::Trailer, b'\n' | 0) => return Err(BadChunk),
+            (Phase::TrailerStart | Phase::Trailer, _) => Phase::Trailer,
+            (
+                Phase::SizeEnd { .. }
+                | Phase::Data { .. }
+                | Phase::DataCr
+                | Phase::DataLf
+                | Phase::TrailerEnd
+                | Phase::BodyEnd,
+                _,
+            ) => return Err(BadChunk),
+        };
+        Ok(Some(phase))
+    }
+}
+
+fn size(value: u64, digits: u8, byte: u8) -> Result<Phase, BadChunk> {
+    match (byte, digits) {
+        (b'\r', 1..) => Ok(Phase::SizeEnd { value }),
+        (b';', 1..) => Ok(Phase::Extension { value }),
+        // 15 digits are more bytes than anybody has, and can never overflow.
+        (_, 0..15) => {
+            let digit = (byte as char).to_digit(16).ok_or(BadChunk)?;
+            Ok(Phase::Size {
+                value: value * 16 + u64::from(digit),
+                digits: digits + 1,
+            })
+        }
+        (_, _) => Err(BadChunk),
+    }
+}
+
+fn cut(input: &[u8], left: u64) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(input.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads `input` in pieces of `piece` bytes; the body, and what was left over.
+    fn read(input: &[u8], piece: usize) -> Result<(Vec<u8>, usize, Incoming), BadChunk> {
+        let mut incoming = Incoming::of(BodyLength::Chunked);
+        let mut body = Vec::new();
+        let mut used = 0;
+        while used < input.len() && !incoming.is_done() {
+            let end = input.len().min(used + piece);
+            let step = incoming.take(&input[used..end])?;
+            used += step.used;
+            body.extend_from_slice(&input[used - step.data..used]);
+        }
+        Ok((body, input.len() - used, incoming))
+    }
+
+    #[test]
+    fn chunks_are_joined_however_they_are_cut() {
+        let input = b"5;a=b\r\nhello\r\n00B\r\n, wide world\r\n"
+            .iter()
+            .chain(b"0\r\nTrailer: x\r\n\r\nGET");
+        // 0xB is 11, the text has 12 bytes: the coding notices.
+        let input: Vec<u8> = input.copied().collect();
+        assert_eq!(read(&input, 100), Err(BadChunk));
+        let good = b"5;a=b\r\nhello\r\n00c\r\n, wide world\r\n0\r\nTrailer: x\r\n\r\nGET";
+        for piece in 1..good.len() {
+            let (body, left, incoming) = read(good, piece).unwrap();
+            assert_eq!(body, b"hello, wide world");
+            assert_eq!(left, 3);
+            assert!(incoming.is_done());
+        }
+    }
+
+    #[test]
+    fn bad_chunks_are_refused() {
+        let table: [&[u8]; 12] = [
+            b"x\r\n",
+            b"\r\n",
+            b"-1\r\n",
+            b"0x5\r\nhello\r\n",
+            b" 5\r\nhello\r\n",
+            b"5 \r\nhello\r\n",
+            b"5\nhello\r\n",
+            b"5;a\nhello\r\n",
+            b"5\r\nhelloo\r\n",
+            b"5\r\nhello\n",
+            b"1000000000000000\r\n",
+            b"0\r\na\nb\r\n\r\n",
+        ];
+        for input in table {
+            assert_eq!(read(input, 100), Err(BadChunk), "{input:?}");
+        }
+        let long = [b"5;".as_slice(), &[b'a'; 2000]].concat();
+        assert_eq!(read(&long, 100), Err(BadChunk));
+    }
+
+    #[test]
+    fn a_known_length_ends_where_it_says() {
+        let mut incoming = Incoming::of(BodyLength::Known(5));
+        assert_eq!(incoming.take(b"hel"), Ok(Step { used: 3, data: 3 }));
+        assert_eq!(incoming.take(b"loGET"), Ok(Step { used: 2, data: 2 }));
+        assert!(incoming.is_done());
+        assert!(Incoming::of(BodyLength::None).is_done());
+    }
+}

@@ -1,0 +1,130 @@
+//! One visitor's connection.
+//!
+//! ```text
+//!            head complete          granted
+//!  Boundary ──────────────▶ Parked ─────────▶ Boundary (its head is read again)
+//!     │  ▲ └─────────────────────────────────────┐
+//!     │  └──────── response whole ── Answering ◀─┘
+//!     │                                 │ last response
+//!     ▼                                 ▼
+//!   closed ◀──────────────────────── Lingering
+//! ```
+//!
+//! At a boundary a connection is no more than its socket and the bytes that were read and not used.
+//! Whoever takes it over there (a handoff to another node) needs nothing else.
+
+use std::net::SocketAddr;
+
+use levee_control::{Ask, Verdict};
+use levee_net::Socket;
+use levee_vocab::Timestamp;
+
+use crate::answer::Answer;
+use crate::chunked::Incoming;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub socket: Socket,
+    pub peer: SocketAddr,
+    /// Read, but not used: part of a head, the head of a parked request, or what came after it.
+    /// Empty, and without a buffer, while the connection is idle.
+    pub unread: Vec<u8>,
+    /// Body of the current request that has not been read.
+    pub incoming: Incoming,
+    pub inbound: Inbound,
+    pub phase: Phase,
+    /// The Gate's word on the request at the start of `unread`.
+    pub granted: Option<Granted>,
+    /// When to look whether the visitor is too slow.
+    pub deadline: Timestamp,
+    /// When the wheel will look at this connection next.
+    pub looked_at: Timestamp,
+    /// Responses begun.
+    pub responses: u32,
+    /// Segments that the link has been charged for.
+    pub segments: u32,
+}
+
+/// What a connection is doing.
+#[derive(Debug)]
+pub(crate) enum Phase {
+    /// Between requests.
+    Boundary {
+        /// When it began, or when the first byte of the next head came.
+        since: Timestamp,
+        /// Bytes of `unread` that are known to hold no whole head.
+        scanned: usize,
+        /// Body bytes thrown away since the last request.
+        drained: u64,
+    },
+    /// Waits for capacity.
+    Parked {
+        /// Its number in the queue.
+        ticket: u64,
+    },
+    Answering(Answer),
+    /// Says no more; reads until the visitor has stopped.
+    Lingering {
+        since: Timestamp,
+        left: u64,
+    },
+}
+
+/// A verdict on a request that had waited.
+#[derive(Clone, Debug)]
+pub(crate) struct Granted {
+    pub verdict: Verdict,
+    pub ask: Ask,
+    /// When its head was complete.
+    pub since: Timestamp,
+}
+
+/// The visitor's sending side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inbound {
+    /// There may be bytes to read.
+    Readable,
+    /// All bytes were read; epoll will tell of more.
+    Drained,
+    /// The visitor sends no more, but may still listen.
+    Ended,
+}
+
+impl Connection {
+    /// A connection that was just accepted.
+    pub fn new(socket: Socket, peer: SocketAddr, now: Timestamp) -> Self {
+        Self {
+            socket,
+            peer,
+            unread: Vec::new(),
+            incoming: Incoming::Done,
+            inbound: Inbound::Readable,
+            phase: Phase::boundary(now),
+            granted: None,
+            deadline: Timestamp::ZERO,
+            looked_at: Timestamp::ZERO,
+            responses: 0,
+            segments: 0,
+        }
+    }
+
+    /// Whether nobody would miss it: between requests, with nothing received.
+    pub fn is_idle(&self) -> bool {
+        match self.phase {
+            Phase::Boundary { .. } => self.unread.is_empty() && self.incoming.is_done(),
+            Phase::Parked { .. } | Phase::Answering(_) | Phase::Lingering { .. } => false,
+        }
+    }
+}
+
+impl Phase {
+    /// A boundary that begins now.
+    pub const fn boundary(now: Timestamp) -> Self {
+        Self::Boundary {
+            since: now,
+            scanned: 0,
+            drained: 0,
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! All connections of one core, by tokens that are never mistaken for older ones.
+
+use levee_vocab::Timestamp;
+
+use crate::connection::{Connection, Phase};
+
+/// The connections.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    open: usize,
+    hand: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Counts the connections that this slot has had, so that an event for an earlier one finds
+    /// nothing.
+    generation: u32,
+    connection: Option<Connection>,
+}
+
+/// How many connections are looked at to find one that was idle for long.
+const LOOKED_AT: usize = 64;
+
+impl Connections {
+    /// Keeps `connection`; its token is below [`Connections::TOKEN_END`].
+    pub fn insert(&mut self, connection: Connection) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.generation = (slot.generation + 1) & 0x7FFF_FFFF;
+        slot.connection = Some(connection);
+        self.open += 1;
+        u64::from(slot.generation) << 32 | u64::from(index)
+    }
+
+    /// Tokens from here on are free for other things.
+    pub const TOKEN_END: u64 = 1 << 63;
+
+    /// The connection with this token, if it still lives.
+    pub fn find(&mut self, token: u64) -> Option<&mut Connection> {
+        let slot = self.slots.get_mut(token as u32 as usize)?;
+        let lives = u64::from(slot.generation) == token >> 32;
+        slot.connection.as_mut().filter(|_| lives)
+    }
+
+    /// Takes the connection with this token out.
+    pub fn remove(&mut self, token: u64) -> Option<Connection> {
+        self.find(token)?;
+        let index = token as u32;
+        let connection = self.slots[index as usize].connection.take();
+        self.free.push(index);
+        self.open -= 1;
+        connection
+    }
+
+    pub const fn open(&self) -> usize {
+        self.open
+    }
+
+    /// The connection that has been idle longest among the next few; none where none is idle.
+    pub fn idle_longest(&mut self) -> Option<u64> {
+        let mut longest: Option<(Timestamp, u64)> = None;
+        for _ in 0..LOOKED_AT.min(self.slots.len()) {
+            self.hand = (self.hand + 1) % self.slots.len();
+            let slot = &self.slots[self.hand];
+            let Some(connection) = slot.connection.as_ref().filter(|one| one.is_idle()) else {
+                continue;
+            };
+            let Phase::Boundary { since, .. } = connection.phase else {
+                continue;
+            };
+            if longest.is_none_or(|(earliest, _)| since < earliest) {
+                let token = u64::from(slot.generation) << 32 | self.hand as u64;
+                longest = Some((since, token));
+            }
+        }
+        longest.map(|(_, token)| token)
+    }
+
+    /// Tokens of all connections.
+    pub fn tokens(&self) -> Vec<u64> {
+        let slots = self.slots.iter().zip(0_u64..);
+        slots
+            .filter(|(slot, _)| slot.connection.is_some())
+            .map(|(slot, index)| u64::from(slot.generation) << 32 | index)
+            .collect()
+    }
+}

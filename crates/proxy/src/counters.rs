@@ -1,0 +1,146 @@
+//! What one core has counted since it started, and how others read it.
+//!
+//! Each core writes its own block and nobody else's, by a plain load and store: no shared writes, no
+//! locked instruction on the path of a request. Readers see each figure whole, though not all of the
+//! same instant; they take differences of two readings anyway.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::histogram::{Histogram, LatencyCounts};
+use crate::sample::{Sample, SlotSample};
+
+/// Figure that only its owner writes.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds, as the owner.
+    pub fn add(&self, amount: u64) {
+        self.0.store(self.0.load(Relaxed) + amount, Relaxed);
+    }
+
+    /// Sets, as the owner.
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    pub fn read(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Counters of one core. Aligned so that two cores never share a cache line.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct CoreCounters {
+    pub requests: Counter,
+    pub bytes: Counter,
+    pub own_requests: Counter,
+    pub own_bytes: Counter,
+    pub redirects: Counter,
+    pub redirect_bytes: Counter,
+    pub rescue_requests: Counter,
+    pub rescue_bytes: Counter,
+    pub fetches_served: Counter,
+    pub fetch_bytes: Counter,
+    pub refused: Counter,
+    pub dropped: Counter,
+    pub bad_requests: Counter,
+    pub client_errors: Counter,
+    pub server_errors: Counter,
+    pub accepted: Counter,
+    pub connections: Counter,
+    pub waiting: Counter,
+    pub log_lines_lost: Counter,
+    pub panics: Counter,
+    pub latency: Histogram,
+    pub slots: Slots,
+}
+
+/// Counters of each link slot.
+#[derive(Debug)]
+pub(crate) struct Slots(Box<[SlotCounters]>);
+
+/// Counters of one link slot: of a rescue server as a place to redirect to, or of an origin that we
+/// rescue.
+#[derive(Debug, Default)]
+pub(crate) struct SlotCounters {
+    pub rescue_requests: Counter,
+    pub rescue_bytes: Counter,
+    pub redirects: Counter,
+    pub redirect_bytes: Counter,
+    pub redirect_accounted: Counter,
+    pub redirect_file_bytes: Counter,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self((0..=u8::MAX).map(|_| SlotCounters::default()).collect())
+    }
+}
+
+impl CoreCounters {
+    /// The counters of link slot `slot`.
+    pub fn slot(&self, slot: u8) -> &SlotCounters {
+        &self.slots.0[usize::from(slot)]
+    }
+
+    /// Notes the end of a response with this status.
+    pub fn note_end(&self, status: u16, latency: Duration) {
+        match status {
+            400..=499 => self.client_errors.add(1),
+            500..=599 => self.server_errors.add(1),
+            _ => {}
+        }
+        self.latency.note(latency);
+    }
+
+    /// Adds the figures of this core to `sample`.
+    pub fn add_to(&self, sample: &mut Sample) {
+        sample.requests += self.requests.read();
+        sample.bytes += self.bytes.read();
+        sample.own_requests += self.own_requests.read();
+        sample.own_bytes += self.own_bytes.read();
+        sample.redirects += self.redirects.read();
+        sample.redirect_bytes += self.redirect_bytes.read();
+        sample.rescue_requests += self.rescue_requests.read();
+        sample.rescue_bytes += self.rescue_bytes.read();
+        sample.fetches_served += self.fetches_served.read();
+        sample.fetch_bytes += self.fetch_bytes.read();
+        sample.refused += self.refused.read();
+        sample.dropped += self.dropped.read();
+        sample.bad_requests += self.bad_requests.read();
+        sample.client_errors += self.client_errors.read();
+        sample.server_errors += self.server_errors.read();
+        sample.accepted += self.accepted.read();
+        sample.connections += self.connections.read();
+        sample.waiting += self.waiting.read();
+        sample.log_lines_lost += self.log_lines_lost.read();
+        sample.panics += self.panics.read();
+        self.latency.add_to(&mut sample.latency);
+        for (number, slot) in (0..=u8::MAX).zip(&self.slots.0) {
+            if slot.rescue_requests.read() > 0 || slot.redirects.read() > 0 {
+                slot.add_to(sample.slots.entry(number).or_default());
+            }
+        }
+    }
+}
+
+impl SlotCounters {
+    fn add_to(&self, sample: &mut SlotSample) {
+        sample.rescue_requests += self.rescue_requests.read();
+        sample.rescue_bytes += self.rescue_bytes.read();
+        sample.redirects += self.redirects.read();
+        sample.redirect_bytes += self.redirect_bytes.read();
+        sample.redirect_accounted += self.redirect_accounted.read();
+        sample.redirect_file_bytes += self.redirect_file_bytes.read();
+    }
+}
+
+/// Latencies of all cores together, as a starting point for [`Histogram::add_to`].
+impl Default for LatencyCounts {
+    fn default() -> Self {
+        Self::empty()
+    }
+}

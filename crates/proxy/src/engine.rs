@@ -1,0 +1,260 @@
+//! One core: a thread with its own epoll, listeners, connections, gate and counters.
+//!
+//! ```text
+//!   wait ─▶ events, messages ─▶ deadlines ─▶ parked requests ─▶ the link ─┐
+//!    ▲                                                                    │
+//!    └────────────────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! A core shares nothing that it writes with another one, but for the clock of the link. A panic in
+//! the work for one connection closes that connection and no other.
+
+mod accept;
+mod core;
+mod deadlines;
+mod drive;
+mod ends;
+mod handover;
+mod messages;
+mod pump;
+mod refuse;
+mod rescue;
+mod send;
+mod serve;
+mod upload;
+mod waiting;
+mod work;
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use levee_net::{Clock, Listener, Mailbox, Poller, Readiness};
+use levee_vocab::Timestamp;
+
+pub(crate) use self::core::{Core, CoreParts, Settled};
+use self::drive::Fate;
+pub(crate) use self::messages::Message;
+use crate::connection::{Connection, Inbound, Phase};
+use crate::connections::Connections;
+use crate::pacer::PeakMeter;
+use crate::wheel::Wheel;
+
+/// A core.
+pub(crate) struct Engine {
+    core: Core,
+    connections: Connections,
+    poller: Poller,
+    listeners: Vec<Listener>,
+    mailbox: Mailbox<Message>,
+    messages: Vec<Message>,
+    wheel: Wheel,
+    due: Vec<u64>,
+    /// Of the one core that watches the link.
+    peak: Option<PeakMeter>,
+    accepting: Accepting,
+    ending: Ending,
+}
+
+/// Whether new connections are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Accepting {
+    Yes,
+    /// No file is left; look again then.
+    PausedUntil(Timestamp),
+    Never,
+}
+
+/// How this core ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    No,
+    /// What runs may finish until then.
+    Draining(Timestamp),
+    Now,
+}
+
+/// Token of the mailbox; listeners have those that follow.
+const MAILBOX: u64 = Connections::TOKEN_END;
+
+impl Engine {
+    /// A core that is ready to run.
+    pub fn new(
+        parts: CoreParts,
+        listeners: Vec<Listener>,
+        mailbox: Mailbox<Message>,
+    ) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.watch_level(&mailbox, MAILBOX)?;
+        for (listener, number) in listeners.iter().zip(1..) {
+            poller.watch_level(listener, MAILBOX + number)?;
+        }
+        let now = Clock.now();
+        let is_watching = parts.number == 0 && parts.link.is_some();
+        Ok(Self {
+            core: Core::new(parts, now, SystemTime::now()),
+            connections: Connections::default(),
+            poller,
+            listeners,
+            mailbox,
+            messages: Vec::new(),
+            wheel: Wheel::new(now),
+            due: Vec::new(),
+            peak: is_watching.then(PeakMeter::default),
+            accepting: Accepting::Yes,
+            ending: Ending::No,
+        })
+    }
+
+    /// Runs until a message says to end.
+    pub fn run(mut self) {
+        while !self.is_finished() {
+            if let Err(error) = self.poller.wait(self.patience()) {
+                tracing::error!(%error, "a core cannot wait for events and ends");
+                return;
+            }
+            self.turn();
+        }
+    }
+
+    fn turn(&mut self) {
+        let limit = self.core.settings.limits.connections;
+        let is_crowded = self.connections.open() > limit - limit / 8;
+        self.core
+            .wake_up(Clock.now(), SystemTime::now(), is_crowded);
+        let mut index = 0;
+        while let Some((token, readiness)) = self.poller.event(index) {
+            index += 1;
+            match token {
+                MAILBOX => self.read_messages(),
+                token if token > MAILBOX => self.accept(token - MAILBOX - 1),
+                token => self.on_event(token, readiness),
+            }
+        }
+        self.look_at_deadlines();
+        self.ask_parked();
+        self.pump();
+        self.drive_ready();
+        self.watch_link();
+    }
+
+    fn on_event(&mut self, token: u64, readiness: Readiness) {
+        let Some(connection) = self.connections.find(token) else {
+            return;
+        };
+        if readiness.is_readable() && connection.inbound == Inbound::Drained {
+            connection.inbound = Inbound::Readable;
+        }
+        let is_waiting = matches!(connection.phase, Phase::Parked { .. });
+        if readiness.is_dead() && is_waiting {
+            return self.close(token, Fate::Close);
+        }
+        self.drive(token);
+    }
+
+    /// Does all that can be done for a connection now.
+    fn drive(&mut self, token: u64) {
+        let Some(connection) = self.connections.find(token) else {
+            return;
+        };
+        let core = &mut self.core;
+        // What a panic leaves behind is this connection, which is closed, and the shared buffer,
+        // which is made anew.
+        let driven = catch_unwind(AssertUnwindSafe(|| core.drive(connection, token)));
+        let fate = driven.unwrap_or_else(|_| {
+            core.recover();
+            Fate::Reset
+        });
+        match fate {
+            Fate::Keep => self.set_deadline(token),
+            Fate::Close | Fate::Reset => self.close(token, fate),
+        }
+    }
+
+    fn close(&mut self, token: u64, fate: Fate) {
+        let Some(connection) = self.connections.remove(token) else {
+            return;
+        };
+        self.core
+            .counters
+            .connections
+            .set(self.connections.open() as u64);
+        let Connection {
+            socket,
+            unread,
+            phase,
+            ..
+        } = connection;
+        self.core.pool.give(unread);
+        if let Phase::Answering(answer) = phase {
+            self.core.abandon(answer);
+        }
+        match fate {
+            Fate::Reset => socket.reset(),
+            Fate::Keep | Fate::Close => drop(socket),
+        }
+    }
+
+    fn drive_ready(&mut self) {
+        while let Some(token) = self.core.ready.pop() {
+            self.drive(token);
+        }
+    }
+
+    /// How long to wait for events: until something else is due.
+    fn patience(&self) -> Option<Duration> {
+        let now = self.core.now;
+        let paused = match self.accepting {
+            Accepting::PausedUntil(at) => Some(at),
+            Accepting::Yes | Accepting::Never => None,
+        };
+        let draining = match self.ending {
+            Ending::Draining(until) => Some(until),
+            Ending::No | Ending::Now => None,
+        };
+        let peak = self.peak.as_ref().zip(self.core.link.as_ref());
+        let due = [
+            self.wheel.next_due(),
+            self.core.next_pump,
+            self.core.next_round,
+            paused,
+            draining,
+            peak.and_then(|(peak, link)| peak.next(link, now)),
+        ];
+        let next = due.into_iter().flatten().min()?;
+        // Measured from the time of the last turn: work done since then makes it a little late,
+        // which the link allows for.
+        Some(next.since(now))
+    }
+
+    fn watch_link(&mut self) {
+        if let (Some(peak), Some(link)) = (&mut self.peak, &self.core.link) {
+            peak.observe(link, self.core.now);
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        match self.ending {
+            Ending::No => false,
+            Ending::Draining(until) => self.connections.open() == 0 || self.core.now >= until,
+            Ending::Now => true,
+        }
+    }
+}
+
+/// So that tests and wiring can name what a core is woken through.
+pub(crate) struct CoreWaker(pub levee_net::Sender<Message>);
+
+impl crate::flight::Waker for CoreWaker {
+    fn wake(&self, connection: u64) {
+        self.0.send(Message::Wake(connection));
+    }
+}
+
+impl CoreWaker {
+    /// A waker for the core behind `sender`.
+    pub fn shared(sender: levee_net::Sender<Message>) -> Arc<dyn crate::flight::Waker> {
+        Arc::new(Self(sender))
+    }
+}

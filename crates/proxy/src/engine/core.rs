@@ -1,0 +1,166 @@
+//! What a core has beside its connections.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::SystemTime;
+
+use foldhash::fast::FixedState;
+use levee_control::{Gate, RoutePlan};
+use levee_observe::AccessRecord;
+use levee_vocab::Timestamp;
+
+use crate::counters::CoreCounters;
+use crate::date::DateLine;
+use crate::fetch::Fetcher;
+use crate::files::FileTable;
+use crate::flight::Waker;
+use crate::front::HandedOverLog;
+use crate::hot::HotTable;
+use crate::pacer::{Link, PacedQueue};
+use crate::parked::ParkedQueue;
+use crate::pool::Pool;
+use crate::redirect::Redirects;
+use crate::settings::FrontSettings;
+use crate::site::{Content, SiteTable};
+
+/// See the head of this file.
+pub(crate) struct Core {
+    pub settings: Arc<FrontSettings>,
+    pub now: Timestamp,
+    pub date: DateLine,
+    pub gate: Gate,
+    pub redirects: Redirects,
+    pub sites: Arc<SiteTable>,
+    /// For each site with a folder, what is known of its files.
+    pub files: Vec<Option<FileTable>>,
+    pub fetcher: Option<Fetcher>,
+    pub waker: Arc<dyn Waker>,
+    pub counters: Arc<CoreCounters>,
+    pub hot: HotTable,
+    pub hasher: FixedState,
+    pub link: Option<Arc<Link>>,
+    pub paced: PacedQueue,
+    /// When the link may have room again.
+    pub next_pump: Option<Timestamp>,
+    pub parked: ParkedQueue,
+    /// When to ask for parked requests again.
+    pub next_round: Option<Timestamp>,
+    pub pool: Pool,
+    pub buffer: Vec<u8>,
+    /// Connections that can go on.
+    pub ready: Vec<u64>,
+    pub log: Option<SyncSender<AccessRecord>>,
+    pub handed_over: Option<HandedOverLog>,
+    pub settled: Settled,
+    /// What an answer of an upstream usually weighs, for those that nobody has seen yet.
+    pub usual_bytes: f64,
+    pub request_number: u64,
+}
+
+/// Whether connections are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// As visitors wish.
+    Keep,
+    /// There are too many, or we are going down: each is closed after its response.
+    Close,
+}
+
+/// What a core is made of.
+pub(crate) struct CoreParts {
+    pub number: usize,
+    pub settings: Arc<FrontSettings>,
+    pub plan: Arc<RoutePlan>,
+    pub share: f64,
+    pub sites: Arc<SiteTable>,
+    pub fetcher: Option<Fetcher>,
+    pub waker: Arc<dyn Waker>,
+    pub counters: Arc<CoreCounters>,
+    pub link: Option<Arc<Link>>,
+    pub log: Option<SyncSender<AccessRecord>>,
+    pub handed_over: Option<HandedOverLog>,
+}
+
+/// Room for a whole head and a good piece of a body.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+impl Core {
+    pub fn new(parts: CoreParts, now: Timestamp, wall: SystemTime) -> Self {
+        let mut core = Self {
+            gate: Gate::new(parts.settings.gate.clone()),
+            parked: ParkedQueue::new(parts.settings.limits.parked),
+            settings: parts.settings,
+            now,
+            date: DateLine::new(wall),
+            redirects: Redirects::default(),
+            sites: Arc::clone(&parts.sites),
+            files: Vec::new(),
+            fetcher: parts.fetcher,
+            waker: parts.waker,
+            counters: parts.counters,
+            hot: HotTable::new(),
+            hasher: FixedState::default(),
+            link: parts.link,
+            paced: PacedQueue::default(),
+            next_pump: None,
+            next_round: None,
+            pool: Pool::default(),
+            buffer: vec![0; BUFFER_BYTES],
+            ready: Vec::new(),
+            log: parts.log,
+            handed_over: parts.handed_over,
+            settled: Settled::Keep,
+            usual_bytes: 16_384.0,
+            request_number: (parts.number as u64) << 48,
+        };
+        core.adopt_sites(parts.sites);
+        core.adopt(parts.plan, parts.share);
+        core
+    }
+
+    /// Looks at the clocks, once a turn.
+    pub fn wake_up(&mut self, now: Timestamp, wall: SystemTime, is_crowded: bool) {
+        self.now = now;
+        self.date.update(wall);
+        self.settled = match is_crowded || !self.parked.is_empty() {
+            true => Settled::Close,
+            false => Settled::Keep,
+        };
+    }
+
+    /// Decides by `plan` from now on.
+    pub fn adopt(&mut self, plan: Arc<RoutePlan>, share: f64) {
+        self.redirects = Redirects::of(&plan);
+        self.gate.adopt(self.now, plan, share);
+        if !self.parked.is_empty() {
+            self.next_round = Some(self.now);
+        }
+    }
+
+    /// Serves `sites` from now on; what runs goes on with what it has. What is known of files stays
+    /// known where the folder is the same.
+    pub fn adopt_sites(&mut self, sites: Arc<SiteTable>) {
+        let mut known = std::mem::take(&mut self.files);
+        let folders = sites.sites().iter();
+        let count = folders.len().max(1) as u64;
+        let memory = self.settings.limits.file_memory / count;
+        self.files = folders
+            .map(|site| {
+                let Content::Folder(folder) = &site.content else {
+                    return None;
+                };
+                let same = |table: &FileTable| Arc::ptr_eq(table.folder(), folder);
+                let before = known.iter_mut().find(|one| one.as_ref().is_some_and(same));
+                let table = before.and_then(Option::take);
+                Some(table.unwrap_or_else(|| FileTable::new(Arc::clone(folder), memory)))
+            })
+            .collect();
+        self.sites = sites;
+    }
+
+    /// After a panic: what may have been lost on the way is made anew.
+    pub fn recover(&mut self) {
+        self.counters.panics.add(1);
+        self.buffer.resize(BUFFER_BYTES, 0);
+    }
+}

@@ -1,0 +1,99 @@
+//! Visitors who are too slow.
+
+use levee_vocab::Timestamp;
+
+use super::Engine;
+use super::drive::Fate;
+use crate::answer::{Answer, Place};
+use crate::connection::{Connection, Phase};
+use crate::settings::Deadlines;
+
+impl Engine {
+    /// Sets the deadline of a connection that waits for something.
+    pub(super) fn set_deadline(&mut self, token: u64) {
+        let now = self.core.now;
+        let deadlines = &self.core.settings.deadlines;
+        let Some(connection) = self.connections.find(token) else {
+            return;
+        };
+        connection.deadline = deadline(connection, deadlines, now);
+        let is_unseen = connection.looked_at <= now;
+        if is_unseen || connection.deadline < connection.looked_at {
+            connection.looked_at = self.wheel.set(connection.deadline, token);
+        }
+    }
+
+    /// Closes, or complains to, whoever is too slow.
+    pub(super) fn look_at_deadlines(&mut self) {
+        self.resume_accepting();
+        let now = self.core.now;
+        let mut due = std::mem::take(&mut self.due);
+        self.wheel.take_due(now, &mut due);
+        for token in due.drain(..) {
+            let Some(connection) = self.connections.find(token) else {
+                continue;
+            };
+            if connection.looked_at > now {
+                // The wheel has a later entry for it as well.
+                continue;
+            }
+            if connection.deadline > now {
+                connection.looked_at = self.wheel.set(connection.deadline, token);
+            } else {
+                self.expire(token);
+            }
+        }
+        self.due = due;
+    }
+
+    fn expire(&mut self, token: u64) {
+        let Some(connection) = self.connections.find(token) else {
+            return;
+        };
+        let deadlines = &self.core.settings.deadlines;
+        let is_idle = connection.is_idle();
+        match &mut connection.phase {
+            Phase::Boundary { .. } if is_idle => self.close(token, Fate::Close),
+            Phase::Boundary { .. } => {
+                self.core.complain_of_slowness(connection);
+                self.drive(token);
+            }
+            Phase::Answering(answer) if is_progressing(answer, deadlines) => {
+                answer.progress_from = answer.moved();
+                answer.progress_by = self.core.now + deadlines.progress;
+                self.set_deadline(token);
+            }
+            Phase::Answering(_) | Phase::Parked { .. } => self.close(token, Fate::Reset),
+            Phase::Lingering { .. } => self.close(token, Fate::Close),
+        }
+    }
+}
+
+fn deadline(connection: &Connection, deadlines: &Deadlines, now: Timestamp) -> Timestamp {
+    match &connection.phase {
+        Phase::Boundary { since, .. } if connection.is_idle() && connection.responses > 0 => {
+            *since + deadlines.idle
+        }
+        Phase::Boundary { since, .. } => *since + deadlines.head,
+        // The Gate refuses long before this; it is for a Gate that forgot.
+        Phase::Parked { .. } => now + deadlines.idle,
+        Phase::Answering(answer) => answer.progress_by,
+        Phase::Lingering { since, .. } => *since + LINGERING,
+    }
+}
+
+/// How long a visitor may go on sending after our last word.
+const LINGERING: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Whether what a response waits for is not the visitor, or the visitor moves enough bytes.
+fn is_progressing(answer: &Answer, deadlines: &Deadlines) -> bool {
+    if answer.moved() - answer.progress_from >= deadlines.progress_bytes {
+        return true;
+    }
+    let waits_for_visitor = match (&answer.flow, answer.place) {
+        (Some(flow), _) if flow.is_uploading() && !flow.is_upload_held() => true,
+        (_, Place::Queued) => false,
+        (_, Place::Outside | Place::Blocked) => answer.ready() > 0,
+    };
+    !waits_for_visitor
+}

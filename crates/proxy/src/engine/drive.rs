@@ -1,0 +1,251 @@
+//! One connection, step by step, until it must wait for somebody.
+
+use levee_net::{Sent, Socket};
+
+use super::Core;
+use super::serve::Served;
+use crate::answer::Answer;
+use crate::chunked::Incoming;
+use crate::connection::{Connection, Inbound, Phase};
+use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request};
+
+/// What becomes of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It waits.
+    Keep,
+    Close,
+    /// It is closed by a reset.
+    Reset,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Go {
+    /// There is more to do.
+    On,
+    /// Nothing can be done before an event or a message.
+    Wait,
+    Close,
+    Reset,
+}
+
+/// What became of the bytes at a boundary.
+enum Consumed {
+    /// So many were used; the phase tells the rest.
+    Bytes(usize),
+    Close,
+    Reset,
+}
+
+impl Core {
+    /// Does all that can be done for `connection` now.
+    pub fn drive(&mut self, connection: &mut Connection, token: u64) -> Fate {
+        loop {
+            let go = match connection.phase {
+                Phase::Boundary { .. } => self.read(connection, token),
+                Phase::Parked { .. } => Go::Wait,
+                Phase::Answering(_) => self.push(connection, token),
+                Phase::Lingering { .. } => self.linger(connection),
+            };
+            match go {
+                Go::On => {}
+                Go::Wait => return Fate::Keep,
+                Go::Close => return Fate::Close,
+                Go::Reset => return Fate::Reset,
+            }
+        }
+    }
+
+    fn read(&mut self, connection: &mut Connection, token: u64) -> Go {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let go = self.read_into(connection, token, &mut buffer);
+        self.buffer = buffer;
+        go
+    }
+
+    fn read_into(&mut self, connection: &mut Connection, token: u64, buffer: &mut [u8]) -> Go {
+        let Phase::Boundary { scanned, .. } = connection.phase else {
+            return Go::On;
+        };
+        let kept = connection.unread.len();
+        if kept == scanned && connection.inbound != Inbound::Readable {
+            return match connection.inbound {
+                Inbound::Ended => Go::Close,
+                Inbound::Readable | Inbound::Drained => Go::Wait,
+            };
+        }
+        buffer[..kept].copy_from_slice(&connection.unread);
+        let mut filled = kept;
+        if kept == scanned {
+            match receive(
+                &connection.socket,
+                &mut connection.inbound,
+                &mut buffer[kept..],
+            ) {
+                Ok(0) => return Go::On,
+                Ok(bytes) => filled += bytes,
+                Err(_) => return Go::Close,
+            }
+        }
+        self.pool.give(std::mem::take(&mut connection.unread));
+        match self.consume(connection, token, &buffer[..filled], scanned) {
+            Consumed::Bytes(used) => {
+                connection.unread = self.pool.copy(&buffer[used..filled]);
+                self.note_boundary(connection);
+                Go::On
+            }
+            Consumed::Close => Go::Close,
+            Consumed::Reset => Go::Reset,
+        }
+    }
+
+    /// What is left at a boundary is the beginning of a head: the visitor has begun to speak.
+    fn note_boundary(&self, connection: &mut Connection) {
+        let left = connection.unread.len();
+        if let Phase::Boundary { since, scanned, .. } = &mut connection.phase {
+            if *scanned == 0 && left > 0 {
+                *since = self.now;
+            }
+            *scanned = left;
+        }
+    }
+
+    /// Uses what has come: the rest of a body that nobody wants, then the next request.
+    fn consume(
+        &mut self,
+        connection: &mut Connection,
+        token: u64,
+        input: &[u8],
+        scanned: usize,
+    ) -> Consumed {
+        let drained = match self.drain_body(connection, input) {
+            Ok(drained) => drained,
+            Err(Fate::Keep | Fate::Close) => return Consumed::Close,
+            Err(Fate::Reset) => return Consumed::Reset,
+        };
+        let rest = &input[drained..];
+        let has_news = drained > 0 || may_end_head(input, scanned, self.settings.limits.head_bytes);
+        if rest.is_empty() || !has_news || !connection.incoming.is_done() {
+            return Consumed::Bytes(drained);
+        }
+        let limits = HeadLimits {
+            head_bytes: self.settings.limits.head_bytes,
+            target_bytes: self.settings.limits.target_bytes,
+        };
+        let mut space: HeaderSpace<'_> = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
+        match Request::parse(rest, limits, &mut space) {
+            Ok(None) => Consumed::Bytes(drained),
+            Ok(Some(request)) => {
+                let head = request.length;
+                connection.incoming = Incoming::of(request.body);
+                match self.serve(connection, token, &request) {
+                    Served::Answered => Consumed::Bytes(drained + head),
+                    Served::Parked => {
+                        connection.incoming = Incoming::Done;
+                        Consumed::Bytes(drained)
+                    }
+                    Served::Dropped => Consumed::Reset,
+                }
+            }
+            Err(flaw) => {
+                self.complain_of_flaw(connection, flaw);
+                Consumed::Bytes(input.len())
+            }
+        }
+    }
+
+    /// Throws away the body of a request that was answered without it.
+    fn drain_body(&self, connection: &mut Connection, input: &[u8]) -> Result<usize, Fate> {
+        let mut used = 0;
+        while !connection.incoming.is_done() && used < input.len() {
+            let step = connection.incoming.take(&input[used..]);
+            let step = step.map_err(|_| Fate::Close)?;
+            used += step.used;
+            if let Phase::Boundary { drained, .. } = &mut connection.phase {
+                *drained += step.used as u64;
+                if *drained > self.settings.limits.drained_body_bytes {
+                    return Err(Fate::Close);
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    fn linger(&mut self, connection: &mut Connection) -> Go {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let received = receive(&connection.socket, &mut connection.inbound, &mut buffer);
+        self.buffer = buffer;
+        let Phase::Lingering { left, .. } = &mut connection.phase else {
+            return Go::On;
+        };
+        match (received, connection.inbound) {
+            (Err(_), _) | (Ok(0), Inbound::Ended) => Go::Close,
+            (Ok(0), Inbound::Readable | Inbound::Drained) => Go::Wait,
+            (Ok(bytes), _) => match left.checked_sub(bytes as u64) {
+                Some(less) => {
+                    *left = less;
+                    Go::On
+                }
+                None => Go::Reset,
+            },
+        }
+    }
+
+    /// Makes `answer` what the connection does now.
+    pub(super) fn set_answer(&mut self, connection: &mut Connection, answer: Answer) {
+        connection.phase = Phase::Answering(answer);
+    }
+
+    fn complain_of_flaw(&mut self, connection: &mut Connection, flaw: Flaw) {
+        self.counters.bad_requests.add(1);
+        tracing::debug!(peer = %connection.peer, %flaw, "bad request");
+        self.complain(connection, flaw.status());
+    }
+
+    /// A head or body took too long.
+    pub fn complain_of_slowness(&mut self, connection: &mut Connection) {
+        self.counters.bad_requests.add(1);
+        self.complain(connection, 408);
+    }
+}
+
+/// Reads once. Zero bytes mean that `inbound` tells why there are none.
+pub(super) fn receive(
+    socket: &Socket,
+    inbound: &mut Inbound,
+    buffer: &mut [u8],
+) -> std::io::Result<usize> {
+    if *inbound != Inbound::Readable || buffer.is_empty() {
+        return Ok(0);
+    }
+    let room = buffer.len();
+    Ok(match socket.read(buffer)? {
+        Sent::WouldBlock => {
+            *inbound = Inbound::Drained;
+            0
+        }
+        Sent::Bytes(0) => {
+            *inbound = Inbound::Ended;
+            0
+        }
+        Sent::Bytes(bytes) => {
+            // A short read has emptied the socket, and the kernel will tell of more: one call saved.
+            if bytes < room {
+                *inbound = Inbound::Drained;
+            }
+            bytes
+        }
+    })
+}
+
+/// Whether the bytes after `scanned` may have ended a head: a visitor who sends byte by byte must not
+/// have his head parsed as often.
+fn may_end_head(input: &[u8], scanned: usize, head_bytes_max: usize) -> bool {
+    let new = &input[scanned.saturating_sub(3).min(input.len())..];
+    scanned == 0
+        || input.len() >= head_bytes_max
+        || new
+            .windows(2)
+            .any(|pair| pair == b"\n\r" || pair == b"\n\n")
+}

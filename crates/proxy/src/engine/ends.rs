@@ -1,0 +1,100 @@
+//! The end of a response: latency, log line, buffers.
+
+use std::sync::mpsc::TrySendError;
+use std::time::Duration;
+
+use levee_observe::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass};
+use levee_vocab::Timestamp;
+
+use super::Core;
+use crate::answer::{Answer, Kind};
+use crate::connection::Connection;
+use crate::flight;
+use crate::request::{Request, Version};
+
+impl Core {
+    /// Ends `answer`, whole or not, at `ended`.
+    pub(super) fn settle(&mut self, mut answer: Answer, ended: Timestamp) {
+        if let Some(link) = &self.link {
+            link.settle(answer.admitted);
+        }
+        let latency = ended.since(answer.began);
+        self.counters.note_end(answer.status, latency);
+        if let Some(flow) = &answer.flow {
+            let share = 1.0 / 16.0;
+            self.usual_bytes += (answer.sent as f64 - self.usual_bytes) * share;
+            if let Some(record) = &mut answer.record {
+                record.cache = cache_result(flow.result());
+            }
+        }
+        if let Some(mut record) = answer.record.take() {
+            record.status = answer.status;
+            record.bytes = answer.sent;
+            record.total = latency;
+            self.log(*record);
+        }
+        self.pool.give(answer.head);
+    }
+
+    /// Begins the log line of a request, where lines are wanted.
+    pub(super) fn record(
+        &mut self,
+        connection: &Connection,
+        request: &Request<'_, '_>,
+        kind: Kind,
+        wait: Duration,
+    ) -> Option<Box<AccessRecord>> {
+        self.log.as_ref()?;
+        self.request_number += 1;
+        Some(Box::new(AccessRecord {
+            remote: connection.peer.ip(),
+            at: self.date.now(),
+            method: LogText::new(request.method.as_bytes()),
+            target: LogText::new(request.target.as_bytes()),
+            version: match request.version {
+                Version::Http10 => LogVersion::Http10,
+                Version::Http11 => LogVersion::Http11,
+            },
+            status: 0,
+            bytes: 0,
+            referer: LogText::new(request.fields.referer.unwrap_or_default()),
+            user_agent: LogText::new(request.fields.user_agent.unwrap_or_default()),
+            host: LogText::new(request.authority.as_bytes()),
+            cache: CacheResult::NotAsked,
+            class: class(kind),
+            rescue_server: LogText::EMPTY,
+            wait,
+            total: Duration::ZERO,
+            request_id: self.request_number,
+        }))
+    }
+
+    fn log(&self, record: AccessRecord) {
+        let Some(log) = &self.log else { return };
+        match log.try_send(record) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
+                self.counters.log_lines_lost.add(1);
+            }
+        }
+    }
+}
+
+const fn class(kind: Kind) -> RequestClass {
+    match kind {
+        Kind::Own => RequestClass::Page,
+        Kind::Fetch => RequestClass::Fetch,
+        Kind::Redirect { .. } => RequestClass::Redirect,
+        Kind::Rescue { .. } => RequestClass::Rescue,
+        Kind::Refusal => RequestClass::Refusal,
+    }
+}
+
+const fn cache_result(result: flight::CacheResult) -> CacheResult {
+    match result {
+        flight::CacheResult::Hit | flight::CacheResult::Revalidated => CacheResult::Hit,
+        flight::CacheResult::Stale => CacheResult::Stale,
+        flight::CacheResult::Miss | flight::CacheResult::Passed => CacheResult::Miss,
+        flight::CacheResult::Collapsed => CacheResult::Collapsed,
+    }
+}

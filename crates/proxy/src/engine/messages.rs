@@ -1,0 +1,68 @@
+//! What other threads tell a core.
+
+use std::sync::Arc;
+
+use levee_control::RoutePlan;
+use levee_net::Shared;
+use levee_vocab::Timestamp;
+
+use super::drive::Fate;
+use super::{Ending, Engine};
+use crate::sample::HotCount;
+use crate::site::SiteTable;
+
+/// A message to a core.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Decide by this plan, with this share of its budgets.
+    Adopt { plan: Arc<RoutePlan>, share: f64 },
+    /// Serve these sites.
+    AdoptSites(Arc<SiteTable>),
+    /// A connection can go on.
+    Wake(u64),
+    /// Put the hottest URLs there.
+    ReportHot(Arc<Shared<Vec<Vec<HotCount>>>>),
+    /// Accept nothing new, finish what runs until then.
+    Drain(Timestamp),
+    /// End at once.
+    Stop,
+}
+
+impl Engine {
+    pub(super) fn read_messages(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        self.mailbox.take(&mut messages);
+        for message in messages.drain(..) {
+            self.on_message(message);
+        }
+        self.messages = messages;
+    }
+
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Adopt { plan, share } => self.core.adopt(plan, share),
+            Message::AdoptSites(sites) => self.core.adopt_sites(sites),
+            Message::Wake(token) => self.drive(token),
+            Message::ReportHot(place) => {
+                let hot = self.core.hot.take();
+                place.with(|tables| tables.push(hot));
+            }
+            Message::Drain(until) => self.drain(until),
+            Message::Stop => self.ending = Ending::Now,
+        }
+    }
+
+    fn drain(&mut self, until: Timestamp) {
+        self.stop_accepting();
+        self.ending = Ending::Draining(until);
+        for token in self.connections.tokens() {
+            if self
+                .connections
+                .find(token)
+                .is_some_and(|one| one.is_idle())
+            {
+                self.close(token, Fate::Close);
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Sending what is ready as the link allows, most urgent first.
+
+use levee_net::Sent;
+use levee_vocab::Timestamp;
+
+use super::Engine;
+use super::drive::Fate;
+use crate::answer::{Answer, Place};
+use crate::connection::Phase;
+use crate::pacer::{Class, Grant, Link};
+
+/// What became of the connection whose turn it was.
+enum Turn {
+    /// It has more to send.
+    Again,
+    /// All that was ready is out.
+    Empty,
+    /// The visitor's side is full.
+    Blocked,
+    Broken,
+}
+
+/// Bytes that this core may send now. What is left at the end is given back.
+struct Lease<'a> {
+    link: &'a Link,
+    left: u64,
+}
+
+impl Lease<'_> {
+    /// Makes sure that `bytes` may be sent; if not, tells when to ask again.
+    fn cover(
+        &mut self,
+        class: Class,
+        now: Timestamp,
+        ready: Timestamp,
+        bytes: u64,
+    ) -> Result<(), Timestamp> {
+        if self.left >= bytes {
+            return Ok(());
+        }
+        let missing = (bytes - self.left).max(self.link.lease_bytes());
+        match self.link.start(class, now, ready, missing) {
+            Grant::Now => {
+                self.left += missing;
+                Ok(())
+            }
+            Grant::NotBefore(at) => Err(at),
+        }
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        if self.left > 0 {
+            self.link.refund(self.left);
+        }
+    }
+}
+
+impl Engine {
+    /// Sends until the link is busy or nothing is ready.
+    pub(super) fn pump(&mut self) {
+        let Some(link) = self.core.link.take() else {
+            return;
+        };
+        self.core.next_pump = None;
+        let mut lease = Lease {
+            link: &link,
+            left: 0,
+        };
+        while let Some((class, token)) = self.core.paced.first() {
+            if let Err(at) = self.send_in_turn(&mut lease, class, token) {
+                self.core.next_pump = Some(at);
+                break;
+            }
+        }
+        drop(lease);
+        self.core.link = Some(link);
+    }
+
+    fn send_in_turn(
+        &mut self,
+        lease: &mut Lease<'_>,
+        class: Class,
+        token: u64,
+    ) -> Result<(), Timestamp> {
+        let link = lease.link;
+        let connection = self.connections.find(token);
+        let queued = connection.and_then(|one| match &mut one.phase {
+            Phase::Answering(answer) if answer.place == Place::Queued => {
+                Some((&one.socket, answer))
+            }
+            Phase::Answering(_)
+            | Phase::Boundary { .. }
+            | Phase::Parked { .. }
+            | Phase::Lingering { .. } => None,
+        });
+        let Some((socket, answer)) = queued else {
+            // It was closed while it waited.
+            self.core.paced.pop(link, class);
+            return Ok(());
+        };
+        let piece = piece(answer, link.quantum());
+        let ready = self.core.paced.ready_since();
+        lease.cover(class, self.core.now, ready, piece + answer.overhead)?;
+        self.core.paced.pop(link, class);
+        let turn = match answer.write(socket, piece) {
+            Ok(Sent::Bytes(bytes)) => {
+                charge(answer, lease, bytes as u64);
+                let kind = answer.kind;
+                self.core.note_sent(kind, bytes as u64);
+                match answer.ready() {
+                    0 => Turn::Empty,
+                    _ => Turn::Again,
+                }
+            }
+            Ok(Sent::WouldBlock) => Turn::Blocked,
+            Err(_) => Turn::Broken,
+        };
+        match turn {
+            Turn::Again => self.core.paced.push(link, class, token, self.core.now),
+            Turn::Empty => {
+                answer.place = Place::Outside;
+                self.core.ready.push(token);
+            }
+            Turn::Blocked => answer.place = Place::Blocked,
+            Turn::Broken => self.break_off(token, link),
+        }
+        Ok(())
+    }
+
+    /// Closes a connection while the link is lent out of the core.
+    fn break_off(&mut self, token: u64, link: &Link) {
+        if let Some(connection) = self.connections.find(token)
+            && let Phase::Answering(answer) = &mut connection.phase
+        {
+            link.settle(std::mem::take(&mut answer.admitted));
+        }
+        self.close(token, Fate::Reset);
+    }
+}
+
+/// How much of `answer` goes in one turn. Pages take turns, but a rest that is hardly longer than a
+/// piece goes with it: the visitor is done, and nobody waited longer for it.
+fn piece(answer: &Answer, quantum: u64) -> u64 {
+    let ready = answer.ready();
+    match answer.kind.class() {
+        Class::Redirect => ready,
+        Class::Fetch | Class::Page if ready <= quantum + quantum / 2 => ready,
+        Class::Fetch | Class::Page => quantum,
+    }
+}
+
+fn charge(answer: &mut Answer, lease: &mut Lease<'_>, bytes: u64) {
+    let cost = bytes + std::mem::take(&mut answer.overhead);
+    lease.left = lease.left.saturating_sub(cost);
+    let settled = cost.min(answer.admitted);
+    answer.admitted -= settled;
+    lease.link.settle(settled);
+}

@@ -1,0 +1,106 @@
+//! Saying no, cheaply; and what a response costs the link beside its bytes.
+
+use super::Core;
+use super::serve::{Served, Visit};
+use crate::answer::{After, Answer, Body, Kind};
+use crate::connection::Connection;
+use crate::redirect::write_refusal;
+use crate::request::Request;
+use crate::response::{Closing, Plain};
+
+/// What a reset costs on the wire: SYN-ACK and RST with their Ethernet frames.
+const RESET_BYTES: u64 = 136;
+/// TCP and IP with timestamps, 52, and Ethernet with its gap and sum, 18.
+const SEGMENT_BYTES: u64 = 70;
+/// Segments that the overhead of a first response covers, as TCP_INFO counts them: the five packets
+/// of the paper without the SYN-ACK, which it does not count.
+const SEGMENTS_COVERED: u32 = 4;
+
+impl Core {
+    /// Refuses `request` for lack of capacity: 503 while the share of refusals lasts, else a reset.
+    pub(super) fn refuse(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+    ) -> Served {
+        let mut head = self.pool.take();
+        write_refusal(self.date.line(), &mut head);
+        if let Some(link) = &self.link {
+            let cost = head.len() as u64 + visit.overhead;
+            if !link.allows_refusal(self.now, cost) {
+                self.pool.give(head);
+                self.note_dropped();
+                return Served::Dropped;
+            }
+        }
+        let visit = Visit {
+            kind: Kind::Refusal,
+            closing: Closing::Close,
+            ..*visit
+        };
+        let answer = Answer::new(head, Body::Empty, visit.kind, 503);
+        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        self.begin(connection, answer, &visit, record);
+        Served::Answered
+    }
+
+    /// Counts a connection that was closed without an answer.
+    pub(super) fn note_dropped(&self) {
+        self.counters.dropped.add(1);
+        if let Some(link) = &self.link {
+            link.charge(self.now, RESET_BYTES);
+        }
+    }
+
+    /// Answers something that is not a request, or half of one, and ends the connection.
+    pub(super) fn complain(&mut self, connection: &mut Connection, status: u16) {
+        let mut head = self.pool.take();
+        let plain = Plain::new(status);
+        let text = plain.write_head(self.date.line(), Closing::Close, &mut head);
+        head.extend_from_slice(text.as_bytes());
+        let visit = Visit {
+            began: self.now,
+            kind: Kind::Own,
+            closing: Closing::Close,
+            overhead: self.overhead(connection),
+            token: 0,
+        };
+        let answer = Answer::new(head, Body::Empty, visit.kind, status);
+        self.gate.note_direct(self.now, answer.ready());
+        self.begin(connection, answer, &visit, None);
+        if let crate::connection::Phase::Answering(answer) = &mut connection.phase {
+            // What the visitor goes on sending is not understood any more.
+            answer.after = After::Linger;
+        }
+    }
+
+    /// What the next response on `connection` costs beside its bytes: the constant for the first,
+    /// which covers opening and closing; then what TCP sent since, and the segment to come.
+    pub(super) fn overhead(&self, connection: &Connection) -> u64 {
+        let plan = self.gate.plan().redirect.as_ref();
+        if self.link.is_none() && plan.is_none() {
+            return 0;
+        }
+        if connection.responses == 0 {
+            return plan.map_or(self.settings.connection_overhead, |plan| {
+                plan.connection_overhead
+            });
+        }
+        let sent = connection
+            .socket
+            .tcp_info()
+            .map_or(0, |info| info.segments_out);
+        let new = (sent + 1).saturating_sub(connection.segments);
+        u64::from(new.max(1)) * SEGMENT_BYTES
+    }
+
+    /// Notes that `overhead` was charged for the response that begins.
+    pub(super) fn note_charged(&self, connection: &mut Connection, overhead: u64) {
+        connection.segments = match connection.responses {
+            0 => SEGMENTS_COVERED,
+            _ => connection.segments + (overhead / SEGMENT_BYTES) as u32,
+        };
+        connection.responses += 1;
+    }
+}

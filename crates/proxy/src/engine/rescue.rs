@@ -1,0 +1,308 @@
+//! Answers from the cache, and misses: for origins that we rescue, and for an application of our own.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use levee_control::OriginRoute;
+
+use super::Core;
+use super::serve::{Served, Visit};
+use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
+use crate::answer::{Answer, Body, FileHandle};
+use crate::cache::{self, Stored};
+use crate::chunked::Incoming;
+use crate::connection::Connection;
+use crate::files::{Conditions, Judgement, Validators, judge};
+use crate::flight::{Miss, ObjectKey, Purpose, Source, Space};
+use crate::flow::{Flow, FlowStart, Upload};
+use crate::request::{BodyLength, Request};
+use crate::response::{Plain, push_number, push_status};
+use crate::site::Upstream;
+
+/// Most of a request body that waits for its upstream.
+const UPLOAD_BYTES: usize = 256 * 1024;
+/// What a head weighs beside the lines that came with the object.
+const HEAD_BYTES: u64 = 200;
+
+impl Core {
+    /// What a request at an alias, or by the name of an origin, gets.
+    pub(super) fn rescued(&mut self, origin: &Arc<OriginRoute>, request: &Request<'_, '_>) -> Work {
+        let needs_origin = !request.is_get_or_head() || request.fields.authorization.is_some();
+        let back = || Work::Back {
+            status: 307,
+            to: origin.origin.clone(),
+        };
+        if needs_origin || request.target == "*" || self.fetcher.is_none() {
+            return back();
+        }
+        let space = Space::Origin(origin.origin.host.clone(), origin.origin.port);
+        if let Some(work) = self.cached(&space, request, Some(origin)) {
+            return work;
+        }
+        Work::Miss {
+            source: Box::new(Source {
+                address: origin.address,
+                authority: origin.origin.to_string(),
+                key: origin.key,
+                ttl: origin.ttl,
+                purpose: Purpose::Rescue,
+            }),
+            origin: Some(Arc::clone(origin)),
+            bytes: self.usual_bytes as u64,
+        }
+    }
+
+    /// What a request for an application of our own gets.
+    pub(super) fn upstream(&mut self, upstream: &Upstream, request: &Request<'_, '_>) -> Work {
+        if request.method == "TRACE" {
+            return Work::Plain(Plain::new(405));
+        }
+        if self.fetcher.is_none() {
+            return Work::Plain(Plain::new(502));
+        }
+        if request.is_get_or_head()
+            && let Some(work) = self.cached(&Space::Own, request, None)
+        {
+            return work;
+        }
+        let authority = upstream.authority.as_deref().unwrap_or(request.authority);
+        Work::Miss {
+            source: Box::new(Source {
+                address: upstream.address,
+                authority: authority.to_owned(),
+                key: None,
+                ttl: std::time::Duration::ZERO,
+                purpose: Purpose::Upstream,
+            }),
+            origin: None,
+            bytes: self.usual_bytes as u64,
+        }
+    }
+
+    fn cached(
+        &self,
+        space: &Space,
+        request: &Request<'_, '_>,
+        origin: Option<&Arc<OriginRoute>>,
+    ) -> Option<Work> {
+        let fetcher = self.fetcher.as_ref()?;
+        let target = request.target.as_bytes();
+        let stored = fetcher.lookup(space, target, request, self.now)?;
+        let size = stored.body.length();
+        let judgement = match stored.head.status.as_u16() {
+            200 => {
+                let has = Validators {
+                    etag: stored.head.header("etag"),
+                    modified: stored.head.header("last-modified"),
+                };
+                judge(Conditions::of(request), has, size)
+            }
+            _ => Judgement::Whole,
+        };
+        let head = stored.head.lines.len() as u64 + HEAD_BYTES;
+        Some(Work::Stored {
+            bytes: head + sent_bytes(judgement, size, request),
+            judgement,
+            stored,
+            origin: origin.cloned(),
+        })
+    }
+
+    /// A cached object on its way out.
+    pub(super) fn stored_answer(
+        &mut self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        stored: &Stored,
+        judgement: Judgement,
+        origin: Option<&OriginRoute>,
+    ) -> Answer {
+        let size = stored.body.length();
+        let (status, start, end) = match judgement {
+            Judgement::Whole => (stored.head.status.as_u16(), 0, size),
+            Judgement::Part { start, end } => (206, start, end),
+            Judgement::NotModified => (304, 0, 0),
+            Judgement::Unsatisfiable => return self.plain(request, visit, &unsatisfiable(size)),
+        };
+        let mut head = self.pool.take();
+        push_status(status, &mut head);
+        head.extend_from_slice(&stored.head.lines);
+        head.extend_from_slice(b"age: ");
+        push_number(stored.age(self.now).as_secs(), &mut head);
+        head.extend_from_slice(b"\r\n");
+        match status {
+            206 => push_range(start, end, size, &mut head),
+            204 | 304 => {}
+            _ => {
+                head.extend_from_slice(b"content-length: ");
+                push_number(size, &mut head);
+                head.extend_from_slice(b"\r\n");
+            }
+        }
+        push_alias_lines(request, origin, &mut head);
+        head.extend_from_slice(visit.closing.line());
+        head.extend_from_slice(b"\r\n");
+        let body = match &stored.body {
+            _ if request.method == "HEAD" || start == end => Body::Empty,
+            cache::Body::Memory(bytes) => Body::Memory(cut(bytes, start, end)),
+            cache::Body::File { file, .. } => Body::File {
+                file: FileHandle::Stored(Arc::clone(file)),
+                offset: start,
+                left: end - start,
+            },
+        };
+        Answer::new(head, body, visit.kind, status)
+    }
+
+    /// Begins to fetch what nobody here has.
+    pub(super) fn fetch(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        source: Source,
+        origin: Option<&OriginRoute>,
+    ) -> Served {
+        let Some(fetcher) = self.fetcher.clone() else {
+            return self.refuse(connection, request, visit);
+        };
+        let Ok(method) = http::Method::from_bytes(request.method.as_bytes()) else {
+            return self.answer(connection, request, visit, Work::Plain(Plain::new(501)));
+        };
+        let is_upload = source.purpose == Purpose::Upstream && request.body != BodyLength::None;
+        let (upload, body) = match is_upload {
+            true => {
+                let length = match request.body {
+                    BodyLength::Known(bytes) => Some(bytes),
+                    BodyLength::None | BodyLength::Chunked => None,
+                };
+                let waker = Arc::clone(&self.waker);
+                let (sender, receiver) =
+                    crate::flight::body_channel(UPLOAD_BYTES, length, waker, visit.token);
+                let continues = request.fields.expect.is_some();
+                (Some(Upload::new(sender, continues)), Some(receiver))
+            }
+            false => (None, None),
+        };
+        let space = match origin {
+            Some(origin) => Space::Origin(origin.origin.host.clone(), origin.origin.port),
+            None => Space::Own,
+        };
+        let miss = Miss {
+            key: ObjectKey {
+                space,
+                target: Bytes::copy_from_slice(request.target.as_bytes()),
+            },
+            method,
+            headers: headers(connection, request, source.purpose),
+            source,
+            body,
+        };
+        let Ok(waiting) = fetcher.ask(miss, Arc::clone(&self.waker), visit.token) else {
+            return self.refuse(connection, request, visit);
+        };
+        self.begin_flow(connection, request, visit, origin, (waiting, upload));
+        Served::Answered
+    }
+
+    fn begin_flow(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        origin: Option<&OriginRoute>,
+        (waiting, upload): (crate::flight::Waiting, Option<Upload>),
+    ) {
+        let mut lines = Vec::new();
+        push_alias_lines(request, origin, &mut lines);
+        let flow = Flow::new(FlowStart {
+            waiting,
+            upload,
+            lines,
+            closing: visit.closing,
+            is_head: request.method == "HEAD",
+            knows_chunks: knows_chunks(request),
+        });
+        let mut answer = Answer::new(self.pool.take(), Body::Empty, visit.kind, 0);
+        answer.flow = Some(Box::new(flow));
+        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        self.begin(connection, answer, visit, record);
+        if !connection.incoming.is_done() && request.body == BodyLength::None {
+            connection.incoming = Incoming::Done;
+        }
+    }
+}
+
+/// What a page under an alias says of itself: where it truly lives, and that searchers should look
+/// there. By its own name the page is at home.
+fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out: &mut Vec<u8>) {
+    let Some(origin) = origin else { return };
+    if request
+        .host
+        .eq_ignore_ascii_case(origin.origin.host.as_str())
+    {
+        return;
+    }
+    out.extend_from_slice(format!("Link: <http://{}", origin.origin).as_bytes());
+    for byte in request.target.bytes() {
+        // Not allowed in a URL, but sent by some: it must not end the link early.
+        match byte {
+            b'<' | b'>' | b'"' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+            }
+            _ => out.push(byte),
+        }
+    }
+    out.extend_from_slice(b">; rel=\"canonical\"\r\nX-Robots-Tag: noindex\r\n");
+}
+
+/// The visitor's headers, and who the visitor is. Towards an origin that we rescue the credentials
+/// are left out here already; an application of our own gets them.
+fn headers(
+    connection: &Connection,
+    request: &Request<'_, '_>,
+    purpose: Purpose,
+) -> Vec<(Bytes, Bytes)> {
+    let is_left_out = |name: &str| {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        match purpose {
+            Purpose::Rescue => is("cookie") || is("authorization"),
+            Purpose::Upstream => {
+                is("x-forwarded-for")
+                    || is("x-forwarded-proto")
+                    || is("x-forwarded-host")
+                    || is("forwarded")
+            }
+        }
+    };
+    let copied = request
+        .headers
+        .iter()
+        .filter(|header| !is_left_out(header.name));
+    let mut headers: Vec<(Bytes, Bytes)> = copied
+        .map(|header| {
+            let name = header.name.to_ascii_lowercase();
+            (Bytes::from(name), Bytes::copy_from_slice(header.value))
+        })
+        .collect();
+    if purpose == Purpose::Upstream {
+        let visitor = connection.peer.ip();
+        let host = request.authority;
+        let node = match visitor {
+            std::net::IpAddr::V4(address) => address.to_string(),
+            std::net::IpAddr::V6(address) => format!("\"[{address}]\""),
+        };
+        let ours = [
+            ("x-forwarded-for", visitor.to_string()),
+            ("x-forwarded-proto", "http".to_owned()),
+            ("x-forwarded-host", host.to_owned()),
+            (
+                "forwarded",
+                format!("for={node};host=\"{host}\";proto=http"),
+            ),
+        ];
+        let ours = ours.into_iter();
+        headers.extend(ours.map(|(name, value)| (Bytes::from(name), Bytes::from(value))));
+    }
+    headers
+}

@@ -1,0 +1,144 @@
+//! Sending a response: at once where no link limits it, else in its turn.
+
+use levee_net::{Clock, Sent};
+
+use super::Core;
+use super::drive::Go;
+use crate::answer::{After, Answer, Kind, Place};
+use crate::connection::{Connection, Inbound, Phase};
+use crate::flow::Flowed;
+
+/// Most that a visitor may send after our last word.
+const LINGERING_BYTES: u64 = 1 << 20;
+
+impl Core {
+    /// Sends what can be sent now.
+    pub(super) fn push(&mut self, connection: &mut Connection, token: u64) -> Go {
+        self.upload(connection, token);
+        let Phase::Answering(answer) = &mut connection.phase else {
+            return Go::On;
+        };
+        if answer.ready() == 0 {
+            let Some(flow) = &mut answer.flow else {
+                return self.finish(connection);
+            };
+            answer.head.clear();
+            answer.head_sent = 0;
+            match flow.advance(self.now, self.date.line(), answer.sent, &mut answer.head) {
+                Flowed::More(body) => answer.body = body,
+                Flowed::Nothing => return Go::Wait,
+                Flowed::End => return self.finish(connection),
+                Flowed::Broken => return Go::Reset,
+            }
+            answer.status = flow.status();
+            if flow.ends_connection() {
+                answer.after = After::Close;
+            }
+            if let Some(link) = &self.link {
+                link.admit(answer.ready());
+                answer.admitted += answer.ready();
+            }
+            return Go::On;
+        }
+        if let Some(link) = &self.link {
+            if answer.place == Place::Outside {
+                answer.place = Place::Queued;
+                self.paced.push(link, answer.kind.class(), token, self.now);
+                self.next_pump = Some(self.now);
+            }
+            return Go::Wait;
+        }
+        match answer.write(&connection.socket, u64::MAX) {
+            Ok(Sent::Bytes(bytes)) => {
+                let kind = answer.kind;
+                self.note_sent(kind, bytes as u64);
+                Go::On
+            }
+            Ok(Sent::WouldBlock) => Go::Wait,
+            Err(_) => Go::Reset,
+        }
+    }
+
+    /// The response is out.
+    fn finish(&mut self, connection: &mut Connection) -> Go {
+        let boundary = Phase::boundary(self.now);
+        let Phase::Answering(answer) = std::mem::replace(&mut connection.phase, boundary) else {
+            return Go::On;
+        };
+        let has_upload = answer.flow.as_ref().is_some_and(|flow| flow.is_uploading());
+        let after = match answer.after {
+            // The rest of a body that its upstream did not want: nobody knows how long it is.
+            After::Next | After::Close if has_upload => After::Linger,
+            After::Close if connection.inbound == Inbound::Readable => After::Linger,
+            after @ (After::Next | After::Close | After::Linger) => after,
+        };
+        self.settle(answer, Clock.now());
+        match after {
+            After::Next => Go::On,
+            After::Close => Go::Close,
+            After::Linger => {
+                // Where it fails the connection is dead, which the next read will tell.
+                let _ = connection.socket.finish_writing();
+                connection.phase = Phase::Lingering {
+                    since: self.now,
+                    left: LINGERING_BYTES,
+                };
+                connection.inbound = match connection.inbound {
+                    Inbound::Ended => Inbound::Ended,
+                    Inbound::Readable | Inbound::Drained => Inbound::Readable,
+                };
+                Go::On
+            }
+        }
+    }
+
+    /// The visitor left before the response was out.
+    pub(super) fn abandon(&mut self, answer: Answer) {
+        self.settle(answer, Clock.now());
+    }
+
+    /// Counts bytes that were sent.
+    pub(super) fn note_sent(&self, kind: Kind, bytes: u64) {
+        let counters = &self.counters;
+        counters.bytes.add(bytes);
+        match kind {
+            Kind::Own | Kind::Refusal => counters.own_bytes.add(bytes),
+            Kind::Fetch => {
+                counters.own_bytes.add(bytes);
+                counters.fetch_bytes.add(bytes);
+            }
+            Kind::Redirect { slot } => {
+                counters.redirect_bytes.add(bytes);
+                counters.slot(slot).redirect_bytes.add(bytes);
+            }
+            Kind::Rescue { slot } => {
+                counters.rescue_bytes.add(bytes);
+                counters.slot(slot).rescue_bytes.add(bytes);
+            }
+        }
+    }
+
+    /// Counts a response that begins.
+    pub(super) fn note_begun(&self, kind: Kind) {
+        let counters = &self.counters;
+        match kind {
+            Kind::Own => counters.own_requests.add(1),
+            Kind::Fetch => {
+                counters.own_requests.add(1);
+                counters.fetches_served.add(1);
+            }
+            Kind::Redirect { slot } => {
+                counters.redirects.add(1);
+                counters.slot(slot).redirects.add(1);
+            }
+            Kind::Rescue { slot } => {
+                counters.rescue_requests.add(1);
+                counters.slot(slot).rescue_requests.add(1);
+            }
+            Kind::Refusal => {
+                counters.own_requests.add(1);
+                counters.refused.add(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! One request from its head to the beginning of its answer.
+//!
+//! ```text
+//!  head ─▶ whose? ─▶ what would it get? ─▶ ask the Gate ─▶ serve | redirect | park | refuse
+//! ```
+
+use std::hash::BuildHasher;
+use std::time::Duration;
+
+use levee_control::{Ask, Redirectability, Verdict};
+use levee_vocab::Timestamp;
+
+use super::work::Work;
+use super::{Core, Settled};
+use crate::answer::{After, Answer, Body, Kind};
+use crate::connection::{Connection, Granted, Phase};
+use crate::request::{BodyLength, Request};
+use crate::response::Closing;
+use crate::router::{Route, route};
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Served {
+    /// The connection has its answer.
+    Answered,
+    /// It waits; its head stays where it is.
+    Parked,
+    /// The connection is to be reset.
+    Dropped,
+}
+
+/// What all ways of answering a request need to know.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub began: Timestamp,
+    pub kind: Kind,
+    pub closing: Closing,
+    /// What the response costs the link beside its bytes.
+    pub overhead: u64,
+    pub token: u64,
+}
+
+impl Core {
+    /// Answers `request`, or parks it.
+    pub(super) fn serve(
+        &mut self,
+        connection: &mut Connection,
+        token: u64,
+        request: &Request<'_, '_>,
+    ) -> Served {
+        let granted = connection.granted.take();
+        let path_hash = self.hasher.hash_one(request.path());
+        if granted.is_none() {
+            self.counters.requests.add(1);
+            let hash = path_hash ^ self.hasher.hash_one(request.host).rotate_left(1);
+            self.hot.note(hash, request.host, request.path());
+        }
+        let route = route(request.host, &self.sites, &self.gate.plan().hosts);
+        let kind = self.kind(&route, request);
+        let visit = Visit {
+            began: granted.as_ref().map_or(self.now, |granted| granted.since),
+            kind,
+            closing: self.closing(request),
+            overhead: match &granted {
+                Some(granted) => granted.ask.overhead_bytes,
+                None => self.overhead(connection),
+            },
+            token,
+        };
+        let work = self.work(&route, request, kind);
+        let verdict = match granted {
+            Some(Granted { verdict, .. }) => verdict,
+            None => {
+                let ask = self.ask(&visit, &work, request, path_hash);
+                let verdict = self.verdict(&visit, &work, &ask);
+                if verdict == Verdict::Wait && !self.parked.is_full() {
+                    return self.park(connection, token, ask);
+                }
+                verdict
+            }
+        };
+        match verdict {
+            Verdict::Serve => self.answer(connection, request, &visit, work),
+            Verdict::Redirect { target } => {
+                self.redirect(connection, request, &visit, target, work.bytes())
+            }
+            Verdict::Wait | Verdict::Refuse => self.refuse(connection, request, &visit),
+        }
+    }
+
+    fn kind(&self, route: &Route, request: &Request<'_, '_>) -> Kind {
+        match route {
+            Route::Rescued(origin) => Kind::Rescue { slot: origin.slot },
+            Route::Own(_) if self.fetch_link(request).is_some() => Kind::Fetch,
+            Route::Own(_) | Route::Expired(_) | Route::Nobody => Kind::Own,
+        }
+    }
+
+    fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
+        Ask {
+            redirectable: redirectability(visit.kind, work, request),
+            file_bytes: work.bytes(),
+            redirect_bytes: self.redirects.bytes(request.target),
+            overhead_bytes: visit.overhead,
+            path_hash,
+            backlog: match &self.link {
+                Some(link) => link.backlog(self.now),
+                None => Duration::ZERO,
+            },
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// The Gate's word. It is not asked about what must be answered in any case: our rescue servers'
+    /// fetches, and the words that send a visitor back to where he belongs.
+    fn verdict(&mut self, visit: &Visit, work: &Work, ask: &Ask) -> Verdict {
+        let is_asked = match visit.kind {
+            Kind::Fetch => false,
+            Kind::Own | Kind::Rescue { .. } => work.is_asked(),
+            Kind::Redirect { .. } | Kind::Refusal => false,
+        };
+        if is_asked {
+            return self.gate.decide(self.now, ask);
+        }
+        self.gate.note_direct(self.now, ask.file_bytes);
+        Verdict::Serve
+    }
+
+    fn park(&mut self, connection: &mut Connection, token: u64, ask: Ask) -> Served {
+        let ticket = self.parked.push(token, ask, self.now);
+        connection.phase = Phase::Parked { ticket };
+        self.counters.waiting.set(self.parked.len() as u64);
+        if self.next_round.is_none() {
+            self.next_round = Some(self.now + Duration::from_millis(5));
+        }
+        Served::Parked
+    }
+
+    fn redirect(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        target: usize,
+        file_bytes: u64,
+    ) -> Served {
+        let mut head = self.pool.take();
+        let date = self.date.line();
+        let path = request.target;
+        let written = self
+            .redirects
+            .write(target, path, date, visit.closing, &mut head);
+        let Some(slot) = written else {
+            // The plan changed between the Gate's word and now.
+            self.pool.give(head);
+            return self.refuse(connection, request, visit);
+        };
+        if let Some(redirect) = &self.gate.plan().redirect {
+            let cost = (head.len() as u64 + visit.overhead) as f64 * redirect.usable_share;
+            let counters = self.counters.slot(slot);
+            counters.redirect_accounted.add(cost.round() as u64);
+            counters.redirect_file_bytes.add(file_bytes);
+        }
+        let visit = Visit {
+            kind: Kind::Redirect { slot },
+            ..*visit
+        };
+        let answer = Answer::new(head, Body::Empty, visit.kind, 302);
+        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        self.begin(connection, answer, &visit, record);
+        Served::Answered
+    }
+
+    /// Makes `answer` the connection's, and counts it.
+    pub(super) fn begin(
+        &mut self,
+        connection: &mut Connection,
+        mut answer: Answer,
+        visit: &Visit,
+        record: Option<Box<levee_observe::AccessRecord>>,
+    ) {
+        answer.began = visit.began;
+        answer.record = record;
+        answer.progress_by = self.now + self.settings.deadlines.progress;
+        answer.after = match visit.closing {
+            Closing::Stay | Closing::StayExplicitly => After::Next,
+            Closing::Close if connection.incoming.is_done() => After::Close,
+            Closing::Close => After::Linger,
+        };
+        if let Some(link) = &self.link {
+            answer.overhead = visit.overhead;
+            answer.admitted = answer.ready() + visit.overhead;
+            link.admit(answer.admitted);
+        }
+        self.note_charged(connection, visit.overhead);
+        self.note_begun(answer.kind);
+        self.set_answer(connection, answer);
+    }
+
+    /// Whether the connection can be used again after this request.
+    fn closing(&self, request: &Request<'_, '_>) -> Closing {
+        let waits_for_body = request.fields.expect.is_some();
+        let too_long = match request.body {
+            BodyLength::None | BodyLength::Chunked => false,
+            BodyLength::Known(bytes) => bytes > self.settings.limits.drained_body_bytes,
+        };
+        match self.settled {
+            Settled::Close => Closing::Close,
+            Settled::Keep if waits_for_body || too_long => Closing::Close,
+            Settled::Keep => Closing::for_request(request),
+        }
+    }
+}
+
+/// Whether a rescue server may answer in our place (R6).
+fn redirectability(kind: Kind, work: &Work, request: &Request<'_, '_>) -> Redirectability {
+    let fields = &request.fields;
+    let is_internal = request.target.starts_with("/.levee/")
+        || request.target.starts_with("/.well-known/acme-challenge/");
+    let came_by_https = fields
+        .forwarded_proto
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"));
+    let may = kind == Kind::Own
+        && work.is_shareable()
+        && request.is_get_or_head()
+        && request.body == BodyLength::None
+        && fields.freshness == crate::request::Freshness::Any
+        && !request.has_credentials()
+        && !is_internal
+        && !came_by_https;
+    match may {
+        true => Redirectability::Allowed,
+        false => Redirectability::Never,
+    }
+}

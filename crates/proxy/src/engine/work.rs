@@ -1,0 +1,307 @@
+//! What a request would get, found out before the Gate is asked and before anything is done.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use levee_control::OriginRoute;
+use levee_vocab::{LinkId, WebAddress};
+
+use super::Core;
+use super::serve::{Served, Visit};
+use crate::answer::{Answer, Body, FileHandle, Kind};
+use crate::cache::Stored;
+use crate::connection::Connection;
+use crate::files::{Conditions, Contents, FileEntry, Found, Judgement, Validators, judge};
+use crate::flight::Source;
+use crate::redirect::write_back;
+use crate::request::{Request, Version};
+use crate::response::{Plain, push_number, push_status};
+use crate::router::Route;
+use crate::site::Content;
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// A short answer of ours.
+    Plain(Plain),
+    /// A file, or a part of it.
+    File {
+        entry: Rc<FileEntry>,
+        judgement: Judgement,
+        bytes: u64,
+    },
+    /// An object of the cache, or a part of it.
+    Stored {
+        stored: Arc<Stored>,
+        judgement: Judgement,
+        origin: Option<Arc<OriginRoute>>,
+        bytes: u64,
+    },
+    /// Something that must be fetched.
+    Miss {
+        source: Box<Source>,
+        origin: Option<Arc<OriginRoute>>,
+        bytes: u64,
+    },
+    /// A redirect to the origin.
+    Back { status: u16, to: WebAddress },
+    /// Access-log lines that a rescue server hands over.
+    HandOver(LinkId),
+}
+
+/// What a short answer weighs, about.
+const PLAIN_BYTES: u64 = 220;
+/// What Date, Connection and the like add to a head.
+const LATE_LINES_BYTES: u64 = 64;
+const METHODS: &str = "Allow: GET, HEAD, OPTIONS\r\n";
+
+impl Work {
+    /// Size of the whole response.
+    pub const fn bytes(&self) -> u64 {
+        match self {
+            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) => PLAIN_BYTES,
+            Self::File { bytes, .. } | Self::Stored { bytes, .. } | Self::Miss { bytes, .. } => {
+                *bytes
+            }
+        }
+    }
+
+    /// Whether it waits its turn when capacity is short.
+    pub const fn is_asked(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
+            Self::Back { .. } | Self::HandOver(_) => false,
+        }
+    }
+
+    /// Whether a rescue server could answer it as well, and more than the redirect is saved.
+    pub fn is_shareable(&self) -> bool {
+        let is_body = |judgement: &Judgement| match judgement {
+            Judgement::Whole | Judgement::Part { .. } => true,
+            Judgement::NotModified | Judgement::Unsatisfiable => false,
+        };
+        match self {
+            Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
+            Self::Miss { .. } => true,
+            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) => false,
+        }
+    }
+}
+
+impl Core {
+    /// What `request` would get.
+    pub(super) fn work(&mut self, route: &Route, request: &Request<'_, '_>, kind: Kind) -> Work {
+        if request.method == "CONNECT" {
+            return Work::Plain(Plain::new(501));
+        }
+        let has_odd_expectation = |value: &[u8]| !value.eq_ignore_ascii_case(b"100-continue");
+        if request.fields.expect.is_some_and(has_odd_expectation) {
+            return Work::Plain(Plain::new(417));
+        }
+        match route {
+            Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
+            Route::Own(site) => self.own(*site, request, kind),
+            Route::Rescued(origin) => self.rescued(origin, request),
+            Route::Expired(origin) => Work::Back {
+                status: match request.is_get_or_head() {
+                    true => 302,
+                    false => 307,
+                },
+                to: origin.origin.clone(),
+            },
+            Route::Nobody => Work::Plain(Plain::new(421)),
+        }
+    }
+
+    fn own(&mut self, site: usize, request: &Request<'_, '_>, kind: Kind) -> Work {
+        if request.target == "*" {
+            return Work::Plain(Plain::with(204, METHODS.into()));
+        }
+        let Some(found) = self.sites.sites().get(site) else {
+            return Work::Plain(Plain::new(421));
+        };
+        match &found.content {
+            Content::Upstream(upstream) => self.upstream(&upstream.clone(), request),
+            Content::Folder(_) => self.file(site, request, kind),
+        }
+    }
+
+    fn file(&mut self, site: usize, request: &Request<'_, '_>, kind: Kind) -> Work {
+        match request.method {
+            "GET" | "HEAD" => {}
+            "OPTIONS" => return Work::Plain(Plain::with(204, METHODS.into())),
+            "POST" | "PUT" | "DELETE" | "PATCH" | "TRACE" => {
+                return Work::Plain(Plain::with(405, METHODS.into()));
+            }
+            _ => return Work::Plain(Plain::new(501)),
+        }
+        let now = self.now;
+        let table = self.files.get_mut(site).and_then(Option::as_mut);
+        match table.map(|table| table.find(request.path(), now)) {
+            Some(Found::File(entry)) => file_work(entry, request),
+            Some(Found::Directory) => Work::Plain(moved(request)),
+            Some(Found::Missing) | None => {
+                // Counted like any other page: a rescue server must learn of it as well.
+                debug_assert!(matches!(kind, Kind::Own | Kind::Fetch), "a folder is ours");
+                Work::Plain(Plain::new(404))
+            }
+        }
+    }
+
+    /// Begins to answer `request` with `work`.
+    pub(super) fn answer(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        work: Work,
+    ) -> Served {
+        let answer = match work {
+            Work::Plain(plain) => self.plain(request, visit, &plain),
+            Work::File {
+                entry, judgement, ..
+            } => self.file_answer(request, visit, &entry, judgement),
+            Work::Stored {
+                stored,
+                judgement,
+                origin,
+                ..
+            } => self.stored_answer(request, visit, &stored, judgement, origin.as_deref()),
+            Work::Back { status, to } => {
+                let mut head = self.pool.take();
+                let date = self.date.line();
+                write_back(status, &to, request.target, date, visit.closing, &mut head);
+                Answer::new(head, Body::Empty, visit.kind, status)
+            }
+            Work::Miss { source, origin, .. } => {
+                return self.fetch(connection, request, visit, *source, origin.as_deref());
+            }
+            Work::HandOver(link) => return self.take_over(connection, request, visit, link),
+        };
+        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        self.begin(connection, answer, visit, record);
+        Served::Answered
+    }
+
+    /// A short answer.
+    pub(super) fn plain(
+        &mut self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        plain: &Plain,
+    ) -> Answer {
+        let mut head = self.pool.take();
+        let text = plain.write_head(self.date.line(), visit.closing, &mut head);
+        if request.method != "HEAD" {
+            head.extend_from_slice(text.as_bytes());
+        }
+        Answer::new(head, Body::Empty, visit.kind, plain.status)
+    }
+
+    fn file_answer(
+        &mut self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        entry: &FileEntry,
+        judgement: Judgement,
+    ) -> Answer {
+        let mut head = self.pool.take();
+        let (status, start, end) = match judgement {
+            Judgement::Whole => {
+                head.extend_from_slice(&entry.head);
+                (200, 0, entry.size)
+            }
+            Judgement::Part { start, end } => {
+                push_status(206, &mut head);
+                head.extend_from_slice(entry.validators_and_type().as_bytes());
+                push_range(start, end, entry.size, &mut head);
+                (206, start, end)
+            }
+            Judgement::NotModified => {
+                push_status(304, &mut head);
+                head.extend_from_slice(entry.validators().as_bytes());
+                (304, 0, 0)
+            }
+            Judgement::Unsatisfiable => {
+                self.pool.give(head);
+                return self.plain(request, visit, &unsatisfiable(entry.size));
+            }
+        };
+        head.extend_from_slice(self.date.line());
+        head.extend_from_slice(visit.closing.line());
+        head.extend_from_slice(b"\r\n");
+        let body = match &entry.contents {
+            _ if request.method == "HEAD" || start == end => Body::Empty,
+            Contents::Memory(bytes) => Body::Memory(cut(bytes, start, end)),
+            Contents::Disk(file) => Body::File {
+                file: FileHandle::Plain(Arc::clone(file)),
+                offset: start,
+                left: end - start,
+            },
+        };
+        Answer::new(head, body, visit.kind, status)
+    }
+}
+
+fn file_work(entry: Rc<FileEntry>, request: &Request<'_, '_>) -> Work {
+    let has = Validators {
+        etag: Some(entry.etag.as_bytes()),
+        modified: Some(entry.modified.as_bytes()),
+    };
+    let judgement = judge(Conditions::of(request), has, entry.size);
+    let body = sent_bytes(judgement, entry.size, request);
+    Work::File {
+        bytes: entry.head.len() as u64 + LATE_LINES_BYTES + body,
+        judgement,
+        entry,
+    }
+}
+
+/// Bytes of the body that are sent.
+pub(super) fn sent_bytes(judgement: Judgement, size: u64, request: &Request<'_, '_>) -> u64 {
+    match judgement {
+        _ if request.method == "HEAD" => 0,
+        Judgement::Whole => size,
+        Judgement::Part { start, end } => end - start,
+        Judgement::NotModified | Judgement::Unsatisfiable => 0,
+    }
+}
+
+/// The lines that say which part of an object follows.
+pub(super) fn push_range(start: u64, end: u64, size: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Length: ");
+    push_number(end - start, out);
+    out.extend_from_slice(b"\r\nContent-Range: bytes ");
+    push_number(start, out);
+    out.push(b'-');
+    push_number(end - 1, out);
+    out.push(b'/');
+    push_number(size, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// 416.
+pub(super) fn unsatisfiable(size: u64) -> Plain {
+    Plain::with(416, format!("Content-Range: bytes */{size}\r\n"))
+}
+
+/// A part of a body in memory; shares it.
+pub(super) fn cut(bytes: &Bytes, start: u64, end: u64) -> Bytes {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    bytes.slice(index(start)..index(end))
+}
+
+/// To the same path with its slash. Several slashes at its start are made one: `//other.example/`
+/// would be a redirect to another host.
+fn moved(request: &Request<'_, '_>) -> Plain {
+    let path = request.path();
+    let query = &request.target[path.len()..];
+    let path = path.trim_start_matches('/');
+    Plain::with(301, format!("Location: /{path}/{query}\r\n"))
+}
+
+/// Whether a body of unknown length can be sent in chunks.
+pub(super) const fn knows_chunks(request: &Request<'_, '_>) -> bool {
+    matches!(request.version, Version::Http11)
+}

@@ -1,0 +1,283 @@
+//! A response that comes in pieces from somewhere else, and the request body that goes there.
+//!
+//! ```text
+//!  visitor ──body──▶ Upload ──▶ upstream       (or gathered here: handed-over log lines)
+//!     ▲                            │
+//!     └─── head, chunks ◀── Flow ◀─┘ flight
+//! ```
+//!
+//! A flow gives the next bytes when the last ones are out, so what waits for a slow visitor is one
+//! piece, not a response.
+
+mod upload;
+
+use bytes::Bytes;
+use levee_vocab::Timestamp;
+
+use crate::answer::{Body, FileHandle};
+use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting};
+use crate::response::{Closing, Plain, push_number, push_status};
+
+pub(crate) use upload::{Fed, Gathering, Upload};
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    source: Source,
+    state: State,
+    /// Header lines of ours.
+    lines: Vec<u8>,
+    closing: Closing,
+    is_head: bool,
+    knows_chunks: bool,
+    status: u16,
+    upload: Option<Upload>,
+    uploaded: u64,
+    interim: Interim,
+}
+
+/// What a flow begins with.
+pub(crate) struct FlowStart {
+    pub waiting: Waiting,
+    pub upload: Option<Upload>,
+    /// Header lines of ours.
+    pub lines: Vec<u8>,
+    pub closing: Closing,
+    pub is_head: bool,
+    pub knows_chunks: bool,
+}
+
+/// What comes next.
+#[derive(Debug)]
+pub(crate) enum Flowed {
+    /// Bytes were written to the head, and this body follows them.
+    More(Body),
+    /// Nothing yet; the connection will be woken.
+    Nothing,
+    /// The response is whole.
+    End,
+    /// The response cannot be finished, and the visitor must see that.
+    Broken,
+}
+
+#[derive(Debug)]
+enum Source {
+    Flight(Waiting),
+    /// Not done until the status is there.
+    Gathering {
+        done: Option<u16>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Head,
+    /// The body goes as it comes: its length was told, or the end of the connection tells it.
+    Plain,
+    Chunks,
+    /// As `Chunks`, and a chunk waits for its end.
+    InChunks,
+    /// Nothing more comes.
+    Over,
+}
+
+/// Whether the visitor waits to be told to send its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Interim {
+    None,
+    Wanted,
+}
+
+/// Status of a request whose sender never finished it.
+const BROKEN_OFF: u16 = 400;
+
+impl Flow {
+    /// A flow from a flight.
+    pub fn new(start: FlowStart) -> Self {
+        let wants_interim = start.upload.as_ref().is_some_and(Upload::is_expected);
+        Self {
+            source: Source::Flight(start.waiting),
+            state: State::Head,
+            lines: start.lines,
+            closing: start.closing,
+            is_head: start.is_head,
+            knows_chunks: start.knows_chunks,
+            status: 0,
+            upload: start.upload,
+            uploaded: 0,
+            interim: match wants_interim {
+                true => Interim::Wanted,
+                false => Interim::None,
+            },
+        }
+    }
+
+    /// A flow that gathers the request's body and answers it with 204.
+    pub fn gather(gathering: Gathering, closing: Closing, is_expected: bool) -> Self {
+        Self {
+            source: Source::Gathering { done: None },
+            state: State::Head,
+            lines: Vec::new(),
+            closing,
+            is_head: false,
+            knows_chunks: true,
+            status: 0,
+            upload: Some(Upload::gather(gathering)),
+            uploaded: 0,
+            interim: match is_expected {
+                true => Interim::Wanted,
+                false => Interim::None,
+            },
+        }
+    }
+
+    /// Status of the response; 0 while there is none.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// What part the cache has in it.
+    pub fn result(&self) -> CacheResult {
+        match &self.source {
+            Source::Flight(waiting) => waiting.result(),
+            Source::Gathering { .. } => CacheResult::Passed,
+        }
+    }
+
+    /// Whether only the end of the connection tells the end of the response.
+    pub fn ends_connection(&self) -> bool {
+        self.closing == Closing::Close
+    }
+
+    /// Writes the next bytes to `out`, or gives them as a body.
+    pub fn advance(&mut self, now: Timestamp, date: &[u8], sent: u64, out: &mut Vec<u8>) -> Flowed {
+        if self.interim == Interim::Wanted && self.state == State::Head {
+            self.interim = Interim::None;
+            out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            return Flowed::More(Body::Empty);
+        }
+        loop {
+            if self.state == State::Over {
+                return Flowed::End;
+            }
+            let progress = match &mut self.source {
+                Source::Flight(waiting) => waiting.read(),
+                Source::Gathering { done: None } => Progress::Nothing,
+                Source::Gathering { done: Some(status) } => {
+                    let status = *status;
+                    return self.say(status, date, out);
+                }
+            };
+            match progress {
+                Progress::Nothing if out.is_empty() => return Flowed::Nothing,
+                Progress::Nothing => return Flowed::More(Body::Empty),
+                Progress::Head(head) => self.write_head(&head, now, out),
+                Progress::Body(bytes) => {
+                    self.begin_chunk(bytes.len() as u64, out);
+                    return Flowed::More(Body::Memory(bytes));
+                }
+                Progress::File {
+                    file,
+                    offset,
+                    length,
+                } => {
+                    self.begin_chunk(length, out);
+                    let file = FileHandle::Stored(file);
+                    return Flowed::More(Body::File {
+                        file,
+                        offset,
+                        left: length,
+                    });
+                }
+                Progress::End => return self.end(out),
+                Progress::Failed(error) => return self.fail(error, date, sent, out),
+            }
+        }
+    }
+
+    fn write_head(&mut self, head: &ResponseHead, now: Timestamp, out: &mut Vec<u8>) {
+        let status = head.status.as_u16();
+        self.status = status;
+        push_status(status, out);
+        out.extend_from_slice(&head.lines);
+        out.extend_from_slice(&self.lines);
+        let age = head.age(now).as_secs();
+        if age > 0 {
+            out.extend_from_slice(b"age: ");
+            push_number(age, out);
+            out.extend_from_slice(b"\r\n");
+        }
+        let has_body = !self.is_head && status != 204 && status != 304;
+        match head.length {
+            Some(length) if status != 204 => {
+                out.extend_from_slice(b"content-length: ");
+                push_number(length, out);
+                out.extend_from_slice(b"\r\n");
+            }
+            None if has_body && self.knows_chunks => {
+                out.extend_from_slice(b"transfer-encoding: chunked\r\n");
+            }
+            None if has_body => self.closing = Closing::Close,
+            Some(_) | None => {}
+        }
+        self.state = match (has_body, head.length) {
+            (false, _) => State::Over,
+            (true, None) if self.knows_chunks => State::Chunks,
+            (true, _) => State::Plain,
+        };
+        out.extend_from_slice(self.closing.line());
+        out.extend_from_slice(b"\r\n");
+        if self.state == State::Over {
+            // Whoever waits only for a head leaves; the flight goes on for the others.
+            self.lines.clear();
+        }
+    }
+
+    fn begin_chunk(&mut self, length: u64, out: &mut Vec<u8>) {
+        match self.state {
+            State::Chunks => self.state = State::InChunks,
+            State::InChunks => out.extend_from_slice(b"\r\n"),
+            State::Head | State::Plain | State::Over => return,
+        }
+        out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>) -> Flowed {
+        match self.state {
+            State::Chunks => out.extend_from_slice(b"0\r\n\r\n"),
+            State::InChunks => out.extend_from_slice(b"\r\n0\r\n\r\n"),
+            State::Head | State::Plain | State::Over => {}
+        }
+        self.state = State::Over;
+        match out.is_empty() {
+            true => Flowed::End,
+            false => Flowed::More(Body::Empty),
+        }
+    }
+
+    fn fail(&mut self, error: FetchError, date: &[u8], sent: u64, out: &mut Vec<u8>) -> Flowed {
+        // An interim 100 is no head: those 25 bytes do not commit us.
+        if self.state != State::Head || (sent > 0 && self.status != 0) {
+            return Flowed::Broken;
+        }
+        self.say(error.status().as_u16(), date, out)
+    }
+
+    fn say(&mut self, status: u16, date: &[u8], out: &mut Vec<u8>) -> Flowed {
+        self.status = status;
+        self.state = State::Over;
+        let plain = match status {
+            503 => Plain::with(503, "Retry-After: 5\r\n".into()),
+            status => Plain::new(status),
+        };
+        let text = plain.write_head(date, self.closing, out);
+        let text = match self.is_head {
+            true => "",
+            false => text,
+        };
+        Flowed::More(match text {
+            "" => Body::Empty,
+            text => Body::Memory(Bytes::from_static(text.as_bytes())),
+        })
+    }
+}

@@ -1,0 +1,250 @@
+//! The front: all cores of this process, as the rest of the server sees them.
+//!
+//! [`Front::bind`] takes every socket first, so that a taken port stops a start before anything
+//! runs; [`Bound::start`] starts the cores; then plans and sites are handed to them, and samples are
+//! taken from them, without ever stopping one.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bytes::Bytes;
+use levee_control::RoutePlan;
+use levee_net::{Clock, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared};
+use levee_observe::AccessRecord;
+use levee_vocab::LinkId;
+use thiserror::Error;
+
+use crate::counters::CoreCounters;
+use crate::engine::{CoreParts, CoreWaker, Engine, Message};
+use crate::fetch::Fetcher;
+use crate::hot;
+use crate::pacer::Link;
+use crate::sample::{HotCount, Sample};
+use crate::settings::FrontSettings;
+use crate::site::SiteTable;
+
+/// Takes access-log lines that a rescue server handed over, by the link to it. Called on a core: must
+/// not block.
+pub type HandedOverLog = Arc<dyn Fn(LinkId, Bytes) + Send + Sync>;
+
+/// Why the front cannot be bound or started.
+#[derive(Debug, Error)]
+pub enum BindError {
+    /// An address is taken, not ours, or not allowed.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
+    /// No address was given.
+    #[error("no address to listen on")]
+    NoAddress,
+    /// The system has no file, memory or thread left.
+    #[error("cannot start a core: {0}")]
+    Core(#[from] io::Error),
+}
+
+/// Sockets that are bound, and nothing that runs.
+#[derive(Debug)]
+pub struct Bound {
+    settings: FrontSettings,
+    /// For each core.
+    listeners: Vec<Vec<Listener>>,
+    addresses: Vec<SocketAddr>,
+}
+
+/// What the cores are started with.
+pub struct FrontParts {
+    /// The first plan.
+    pub plan: Arc<RoutePlan>,
+    /// Our own sites.
+    pub sites: Arc<SiteTable>,
+    /// Cache and fetches; none where nothing is ever fetched.
+    pub fetcher: Option<Fetcher>,
+    /// The outbound link, where its rate is enforced.
+    pub link: Option<Arc<Link>>,
+    /// Where access-log records go, where they are wanted.
+    pub log: Option<SyncSender<AccessRecord>>,
+    /// Where lines that rescue servers hand over go.
+    pub handed_over: Option<HandedOverLog>,
+}
+
+/// The running cores. Dropping it ends them at once.
+pub struct Front {
+    addresses: Vec<SocketAddr>,
+    cores: Vec<RunningCore>,
+    link: Option<Arc<Link>>,
+    hot: Arc<Shared<Vec<Vec<HotCount>>>>,
+}
+
+struct RunningCore {
+    sender: Sender<Message>,
+    counters: Arc<CoreCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Hot URLs in a sample.
+const HOT_PLACES: usize = 20;
+
+impl Front {
+    /// Binds every socket.
+    pub fn bind(settings: FrontSettings) -> Result<Bound, BindError> {
+        if settings.listen.is_empty() {
+            return Err(BindError::NoAddress);
+        }
+        let cores = settings.cores.max(1);
+        let mut addresses = Vec::new();
+        let mut listeners: Vec<Vec<Listener>> = (0..cores).map(|_| Vec::new()).collect();
+        for &address in &settings.listen {
+            let mut address = address;
+            for (number, core) in listeners.iter_mut().enumerate() {
+                let sharing = match number {
+                    0 if cores == 1 => PortSharing::Alone,
+                    0 => PortSharing::First,
+                    _ => PortSharing::Next,
+                };
+                let listener = Listener::bind(address, sharing)?;
+                address = listener.address();
+                core.push(listener);
+            }
+            addresses.push(address);
+        }
+        Ok(Bound {
+            settings,
+            listeners,
+            addresses,
+        })
+    }
+
+    /// Where visitors are answered, with the real ports.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Hands `plan` to every core, each with its share of the budgets. `shares` are by core; a core
+    /// without one gets an equal part.
+    pub fn publish(&self, plan: &Arc<RoutePlan>, shares: &[f64]) {
+        let equal = 1.0 / self.cores.len() as f64;
+        for (number, core) in self.cores.iter().enumerate() {
+            core.sender.send(Message::Adopt {
+                plan: Arc::clone(plan),
+                share: shares.get(number).copied().unwrap_or(equal),
+            });
+        }
+    }
+
+    /// Serves `sites` from now on; no connection is dropped.
+    pub fn set_sites(&self, sites: &Arc<SiteTable>) {
+        for core in &self.cores {
+            core.sender.send(Message::AdoptSites(Arc::clone(sites)));
+        }
+    }
+
+    /// Reads all counters. Hot URLs are those between the last two readings.
+    pub fn sample(&self) -> Sample {
+        let mut sample = Sample::default();
+        for core in &self.cores {
+            core.counters.add_to(&mut sample);
+        }
+        sample.link = self.link.as_ref().map(|link| link.sample(Clock.now()));
+        sample.hot = hot::merge(self.hot.replace(Vec::new()), HOT_PLACES);
+        for core in &self.cores {
+            core.sender.send(Message::ReportHot(Arc::clone(&self.hot)));
+        }
+        sample
+    }
+
+    /// Requests that each core has had, for sharing budgets out by demand.
+    pub fn requests_by_core(&self) -> Vec<u64> {
+        let cores = self.cores.iter();
+        cores.map(|core| core.counters.requests.read()).collect()
+    }
+
+    /// Stops accepting, closes idle connections, lets what runs finish within `time`.
+    pub fn drain(&self, time: Duration) {
+        let until = Clock.now() + time;
+        for core in &self.cores {
+            core.sender.send(Message::Drain(until));
+        }
+    }
+
+    /// Whether all cores have ended after [`Front::drain`].
+    pub fn is_drained(&self) -> bool {
+        let mut threads = self.cores.iter().filter_map(|core| core.thread.as_ref());
+        threads.all(JoinHandle::is_finished)
+    }
+}
+
+impl Bound {
+    /// Where visitors will be answered, with the real ports.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Starts the cores.
+    pub fn start(self, parts: FrontParts) -> Result<Front, BindError> {
+        let count = self.listeners.len();
+        let settings = Arc::new(self.settings.share_of(count));
+        let mut front = Front {
+            addresses: self.addresses,
+            cores: Vec::with_capacity(count),
+            link: parts.link.clone(),
+            hot: Arc::default(),
+        };
+        for (number, listeners) in self.listeners.into_iter().enumerate() {
+            let mailbox = Mailbox::new()?;
+            let sender = mailbox.sender();
+            let counters = Arc::new(CoreCounters::default());
+            let core = CoreParts {
+                number,
+                settings: Arc::clone(&settings),
+                plan: Arc::clone(&parts.plan),
+                share: 1.0 / count as f64,
+                sites: Arc::clone(&parts.sites),
+                fetcher: parts.fetcher.clone(),
+                waker: CoreWaker::shared(sender.clone()),
+                counters: Arc::clone(&counters),
+                link: parts.link.clone(),
+                log: parts.log.clone(),
+                handed_over: parts.handed_over.clone(),
+            };
+            let thread = start_core(core, listeners, mailbox)?;
+            front.cores.push(RunningCore {
+                sender,
+                counters,
+                thread: Some(thread),
+            });
+        }
+        Ok(front)
+    }
+}
+
+/// An engine is made on its own thread, because what it holds belongs to that thread alone.
+fn start_core(
+    core: CoreParts,
+    listeners: Vec<Listener>,
+    mailbox: Mailbox<Message>,
+) -> io::Result<JoinHandle<()>> {
+    let name = format!("core-{}", core.number);
+    std::thread::Builder::new().name(name).spawn(move || {
+        match Engine::new(core, listeners, mailbox) {
+            Ok(engine) => engine.run(),
+            Err(error) => tracing::error!(%error, "a core cannot start"),
+        }
+    })
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        for core in &self.cores {
+            core.sender.send(Message::Stop);
+        }
+        for core in &mut self.cores {
+            if let Some(thread) = core.thread.take() {
+                // A core that panicked has told so itself.
+                let _ = thread.join();
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Redirects and refusals: the answers of our worst minute.
+//!
+//! They are as short as HTTP allows, for each byte of one is a visitor who is not helped; and they
+//! are written into a buffer that is used again, from pieces made when the plan was adopted, so that
+//! one costs neither an allocation nor a lock.
+
+use levee_control::RoutePlan;
+use levee_vocab::WebAddress;
+
+use crate::response::Closing;
+
+/// What the current plan redirects to, ready to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Redirects {
+    targets: Vec<Template>,
+    longest: usize,
+}
+
+#[derive(Debug)]
+struct Template {
+    start: Vec<u8>,
+    slot: u8,
+}
+
+/// 302: the visitor comes back here next time. no-store: no cache keeps it after the crowd is gone.
+const REST: &[u8] = b"\r\nCache-Control: no-store\r\nContent-Length: 0\r\n";
+/// Longest of what follows: Date, Connection and the empty line.
+const END_BYTES_MAX: usize = 37 + 24 + 2;
+
+impl Redirects {
+    /// Templates for the targets of `plan`.
+    pub fn of(plan: &RoutePlan) -> Self {
+        let targets: Vec<Template> = plan
+            .redirect
+            .iter()
+            .flat_map(|redirect| &redirect.targets)
+            .map(|target| Template {
+                start: start(302, &target.alias),
+                slot: target.slot,
+            })
+            .collect();
+        let longest = targets.iter().map(|target| target.start.len()).max();
+        Self {
+            longest: longest.unwrap_or_default() + REST.len() + END_BYTES_MAX,
+            targets,
+        }
+    }
+
+    /// Most bytes that a redirect for `target` can have.
+    pub const fn bytes(&self, target: &str) -> u64 {
+        (self.longest + target.len()) as u64
+    }
+
+    /// Writes the redirect of `target`, a path with its query, to the rescue server at `index`.
+    /// Gives the slot of its counters; none where the plan has no such server.
+    pub fn write(
+        &self,
+        index: usize,
+        target: &str,
+        date: &[u8],
+        closing: Closing,
+        out: &mut Vec<u8>,
+    ) -> Option<u8> {
+        let template = self.targets.get(index)?;
+        out.extend_from_slice(&template.start);
+        finish(target, date, closing, out);
+        Some(template.slot)
+    }
+}
+
+/// Writes a redirect of `target` to `site`, outside of any plan: from an expired alias back to its
+/// origin (302), or of a request that only the origin can answer (307, which keeps the method).
+pub(crate) fn write_back(
+    status: u16,
+    site: &WebAddress,
+    target: &str,
+    date: &[u8],
+    closing: Closing,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&start(status, site));
+    finish(target, date, closing, out);
+}
+
+/// Writes a refusal: come back later. The time is short, for help is on its way; visitors who all
+/// come back at once find it there.
+pub(crate) fn write_refusal(date: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(
+        b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\n",
+    );
+    out.extend_from_slice(date);
+    out.extend_from_slice(Closing::Close.line());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn start(status: u16, site: &WebAddress) -> Vec<u8> {
+    let reason = match status {
+        307 => "Temporary Redirect",
+        _ => "Found",
+    };
+    format!("HTTP/1.1 {status} {reason}\r\nLocation: http://{site}").into_bytes()
+}
+
+fn finish(target: &str, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(REST);
+    out.extend_from_slice(date);
+    out.extend_from_slice(closing.line());
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,313 @@
+//! The head of a request, parsed once and strictly.
+//!
+//! Two servers that disagree about where a request ends can be made to mix up the requests of two
+//! visitors (request smuggling). So whatever RFC 9112 lets a server refuse is refused here: bare CR
+//! or LF, folded lines, repeated lengths, a length beside a transfer coding, a missing or doubtful
+//! Host. httparse cuts the head into pieces; the rules beyond its grammar stand in this file.
+//!
+//! Nothing is copied: a [`Request`] borrows from the buffer that it was read into.
+
+mod flaw;
+mod host;
+
+use std::mem::MaybeUninit;
+
+use httparse::Header;
+
+pub(crate) use flaw::Flaw;
+pub(crate) use host::LowerName;
+
+use crate::flight::RequestHeaders;
+
+/// Most header lines of a request.
+pub(crate) const HEADERS_MAX: usize = 100;
+
+/// Space for the header lines of one request; lives on the stack of whoever parses.
+pub(crate) type HeaderSpace<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
+
+/// A head that obeys the rules.
+#[derive(Debug)]
+pub(crate) struct Request<'h, 'b> {
+    pub method: &'b str,
+    /// Path and query; `*` for OPTIONS of the whole server.
+    pub target: &'b str,
+    pub version: Version,
+    /// Name of the Host field, without port; empty where HTTP/1.0 sent none.
+    pub host: &'b str,
+    /// The Host field as it was sent.
+    pub authority: &'b str,
+    pub persistence: Persistence,
+    pub body: BodyLength,
+    pub fields: Fields<'b>,
+    pub headers: &'h [Header<'b>],
+    /// Length of the head with the empty line that ends it.
+    pub length: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    Http10,
+    Http11,
+}
+
+/// Whether the visitor wants to use the connection again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Persistence {
+    KeepAlive,
+    Close,
+}
+
+/// How the end of the request's body is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyLength {
+    None,
+    Known(u64),
+    Chunked,
+}
+
+/// The fields that the engine itself looks at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fields<'b> {
+    pub authorization: Option<&'b [u8]>,
+    pub cookie: Option<&'b [u8]>,
+    pub expect: Option<&'b [u8]>,
+    pub fetch_key: Option<&'b [u8]>,
+    pub forwarded_proto: Option<&'b [u8]>,
+    pub if_modified_since: Option<&'b [u8]>,
+    pub if_none_match: Option<&'b [u8]>,
+    pub if_range: Option<&'b [u8]>,
+    pub range: Option<&'b [u8]>,
+    pub referer: Option<&'b [u8]>,
+    pub user_agent: Option<&'b [u8]>,
+    /// `Cache-Control: no-cache`, `max-age=0`, or `Pragma: no-cache`.
+    pub freshness: Freshness,
+}
+
+/// Whether the visitor asks to bypass caches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    #[default]
+    Any,
+    BypassCaches,
+}
+
+/// Longest head and longest target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeadLimits {
+    pub head_bytes: usize,
+    pub target_bytes: usize,
+}
+
+/// What the framing fields said, before they are judged together.
+#[derive(Default)]
+struct Framing<'b> {
+    host: Option<&'b [u8]>,
+    length: Option<u64>,
+    chunked: Option<()>,
+    close: Option<()>,
+    keep_alive: Option<()>,
+}
+
+impl<'h, 'b> Request<'h, 'b> {
+    /// Parses the head at the start of `bytes`; none where it goes on.
+    pub fn parse(
+        bytes: &'b [u8],
+        limits: HeadLimits,
+        space: &'h mut HeaderSpace<'b>,
+    ) -> Result<Option<Self>, Flaw> {
+        let mut raw = httparse::Request::new(&mut []);
+        let length = match raw.parse_with_uninit_headers(bytes, space) {
+            Ok(httparse::Status::Complete(length)) if length <= limits.head_bytes => length,
+            Ok(httparse::Status::Complete(_)) => return Err(Flaw::HeadTooLong),
+            Ok(httparse::Status::Partial) => return partial(bytes, limits).map(|()| None),
+            Err(error) => return Err(flaw::of_parser(error, bytes)),
+        };
+        let method = raw.method.ok_or(Flaw::NotHttp)?;
+        let target = raw.path.ok_or(Flaw::NotHttp)?;
+        let headers: &'h [Header<'b>] = raw.headers;
+        check_line_ends(bytes, method, headers, length)?;
+        if target.len() > limits.target_bytes {
+            return Err(Flaw::TargetTooLong);
+        }
+        let version = match raw.version {
+            Some(0) => Version::Http10,
+            _ => Version::Http11,
+        };
+        let (fields, framing) = read_fields(headers)?;
+        let body = framing.body(version)?;
+        let (authority, target) = host::settle(method, target, version, framing.host)?;
+        Ok(Some(Self {
+            method,
+            target,
+            version,
+            host: host::name_of(authority)?,
+            authority,
+            persistence: framing.persistence(version),
+            body,
+            fields,
+            headers,
+            length,
+        }))
+    }
+
+    /// The target without its query.
+    pub fn path(&self) -> &'b str {
+        self.target
+            .split_once('?')
+            .map_or(self.target, |(path, _)| path)
+    }
+
+    /// Whether a rescue server may answer in our place: it gets no credentials, so it could only
+    /// answer wrongly.
+    pub fn has_credentials(&self) -> bool {
+        self.fields.authorization.is_some() || self.fields.cookie.is_some()
+    }
+
+    pub fn is_get_or_head(&self) -> bool {
+        matches!(self.method, "GET" | "HEAD")
+    }
+}
+
+impl RequestHeaders for Request<'_, '_> {
+    fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
+        for header in self.headers {
+            if header.name.eq_ignore_ascii_case(name) {
+                visit(header.value);
+            }
+        }
+    }
+}
+
+impl Framing<'_> {
+    fn body(&self, version: Version) -> Result<BodyLength, Flaw> {
+        //= RFC 9112 section 6.1: "A server MAY reject a request that contains both Content-Length
+        // and Transfer-Encoding"
+        match (self.chunked, self.length) {
+            (Some(()), Some(_)) => Err(Flaw::LengthAndCoding),
+            //= RFC 9112 section 6.1: a coding in HTTP/1.0 means that the framing is faulty.
+            (Some(()), None) if version == Version::Http10 => Err(Flaw::BadTransferCoding),
+            (Some(()), None) => Ok(BodyLength::Chunked),
+            (None, Some(0) | None) => Ok(BodyLength::None),
+            (None, Some(length)) => Ok(BodyLength::Known(length)),
+        }
+    }
+
+    fn persistence(&self, version: Version) -> Persistence {
+        match (self.close, self.keep_alive, version) {
+            (Some(()), _, _) | (None, None, Version::Http10) => Persistence::Close,
+            (None, Some(()), Version::Http10) | (None, _, Version::Http11) => {
+                Persistence::KeepAlive
+            }
+        }
+    }
+}
+
+/// A head that goes on: wait for the rest, or refuse it where it is too long already.
+fn partial(bytes: &[u8], limits: HeadLimits) -> Result<(), Flaw> {
+    if bytes.len() > limits.target_bytes + 32 && !bytes.contains(&b'\n') {
+        return Err(Flaw::TargetTooLong);
+    }
+    if bytes.len() >= limits.head_bytes {
+        return Err(Flaw::HeadTooLong);
+    }
+    Ok(())
+}
+
+/// httparse takes a bare LF for the end of a line; RFC 9112 section 2.2 lets a server do so, but
+/// another server on the way may not. Each line begins where the one before ended, so looking at the
+/// two bytes before each name finds every bare LF without a second pass over the bytes.
+fn check_line_ends(
+    bytes: &[u8],
+    method: &str,
+    headers: &[Header<'_>],
+    length: usize,
+) -> Result<(), Flaw> {
+    let offset = |text: &str| text.as_ptr() as usize - bytes.as_ptr() as usize;
+    let empty_lines = &bytes[..offset(method)];
+    let ends_well = |at: usize| bytes[..at].ends_with(b"\r\n");
+    if empty_lines.chunks(2).any(|line| line != b"\r\n")
+        || headers.iter().any(|header| !ends_well(offset(header.name)))
+        || !bytes[..length].ends_with(b"\r\n\r\n")
+    {
+        return Err(Flaw::BareLineEnd);
+    }
+    Ok(())
+}
+
+fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), Flaw> {
+    let mut fields = Fields::default();
+    let mut framing = Framing::default();
+    for header in headers {
+        // By length first: most fields of most requests are told apart by that alone.
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        let value = Some(header.value);
+        match header.name.len() {
+            4 if is("host") && framing.host.replace(header.value).is_some() => {
+                return Err(Flaw::RepeatedHost);
+            }
+            5 if is("range") => fields.range = value,
+            6 if is("cookie") => fields.cookie = value,
+            6 if is("expect") => fields.expect = value,
+            6 if is("pragma") => read_freshness(header.value, &mut fields),
+            7 if is("referer") => fields.referer = value,
+            8 if is("if-range") => fields.if_range = value,
+            10 if is("connection") => read_connection(header.value, &mut framing),
+            10 if is("user-agent") => fields.user_agent = value,
+            11 if is("levee-fetch") => fields.fetch_key = value,
+            13 if is("authorization") => fields.authorization = value,
+            13 if is("cache-control") => read_freshness(header.value, &mut fields),
+            13 if is("if-none-match") => fields.if_none_match = value,
+            14 if is("content-length") => read_length(header.value, &mut framing)?,
+            17 if is("if-modified-since") => fields.if_modified_since = value,
+            17 if is("transfer-encoding") => read_coding(header.value, &mut framing)?,
+            17 if is("x-forwarded-proto") => fields.forwarded_proto = value,
+            _ => {}
+        }
+    }
+    Ok((fields, framing))
+}
+
+fn read_length(value: &[u8], framing: &mut Framing<'_>) -> Result<(), Flaw> {
+    // 18 digits are an exabyte, and can never overflow.
+    if value.is_empty() || value.len() > 18 || !value.iter().all(u8::is_ascii_digit) {
+        return Err(Flaw::BadLength);
+    }
+    let length = value
+        .iter()
+        .fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    // Repeated, even with the same value: whoever sends that is up to something.
+    match framing.length.replace(length) {
+        None => Ok(()),
+        Some(_) => Err(Flaw::RepeatedLength),
+    }
+}
+
+fn read_coding(value: &[u8], framing: &mut Framing<'_>) -> Result<(), Flaw> {
+    if !value.eq_ignore_ascii_case(b"chunked") || framing.chunked.replace(()).is_some() {
+        return Err(Flaw::BadTransferCoding);
+    }
+    Ok(())
+}
+
+fn read_connection(value: &[u8], framing: &mut Framing<'_>) {
+    for option in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+        if option.eq_ignore_ascii_case(b"close") {
+            framing.close = Some(());
+        } else if option.eq_ignore_ascii_case(b"keep-alive") {
+            framing.keep_alive = Some(());
+        }
+    }
+}
+
+fn read_freshness(value: &[u8], fields: &mut Fields<'_>) {
+    let bypasses = |part: &[u8]| {
+        let part = part.trim_ascii();
+        part.eq_ignore_ascii_case(b"no-cache") || part.eq_ignore_ascii_case(b"max-age=0")
+    };
+    if value.split(|&byte| byte == b',').any(bypasses) {
+        fields.freshness = Freshness::BypassCaches;
+    }
+}
+
+#[cfg(test)]
+mod tests;

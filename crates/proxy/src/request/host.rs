@@ -1,0 +1,98 @@
+//! Whom a request is for: its target and its Host field, which must agree.
+
+use super::{Flaw, Version};
+
+/// Authority and origin-form target of a request.
+pub(super) fn settle<'b>(
+    method: &str,
+    target: &'b str,
+    version: Version,
+    host: Option<&'b [u8]>,
+) -> Result<(&'b str, &'b str), Flaw> {
+    if !target.bytes().all(|byte| byte.is_ascii_graphic()) || target.contains('#') {
+        return Err(Flaw::BadTarget);
+    }
+    let host = match (host, version) {
+        (Some(host), _) => std::str::from_utf8(host).map_err(|_| Flaw::BadHost)?,
+        //= RFC 9112 section 3.2: "A server MUST respond with a 400 (Bad Request) status code to any
+        // HTTP/1.1 request message that lacks a Host header field"
+        (None, Version::Http11) => return Err(Flaw::MissingHost),
+        (None, Version::Http10) => "",
+    };
+    if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
+        return Ok((host, target));
+    }
+    if method == "CONNECT" {
+        // The engine refuses CONNECT; what it asked for does not matter.
+        return Ok((host, "/"));
+    }
+    let (scheme, rest) = target.split_once("://").ok_or(Flaw::BadTarget)?;
+    if scheme.eq_ignore_ascii_case("https") {
+        return Err(Flaw::HttpsTarget);
+    }
+    if !scheme.eq_ignore_ascii_case("http") {
+        return Err(Flaw::BadTarget);
+    }
+    let slash = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(slash);
+    let without_port = |text: &'b str| text.strip_suffix(":80").unwrap_or(text);
+    if !host.is_empty() && !without_port(authority).eq_ignore_ascii_case(without_port(host)) {
+        return Err(Flaw::OtherHost);
+    }
+    match path {
+        "" => Ok((authority, "/")),
+        path if path.starts_with('/') => Ok((authority, path)),
+        // `http://host?query` has no path to send on.
+        _ => Err(Flaw::BadTarget),
+    }
+}
+
+/// The name in an authority, without its port.
+pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
+    if authority.is_empty() {
+        return Ok(authority);
+    }
+    let (name, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let end = rest.find(']').ok_or(Flaw::BadHost)?;
+            (&authority[..end + 2], &authority[end + 2..])
+        }
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    let port_fits = match port.strip_prefix(':') {
+        Some(digits) => digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()),
+        None => port.is_empty(),
+    };
+    let fits = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']')
+    };
+    let is_plain = !name.is_empty() && name.len() <= 253 && name.bytes().all(fits);
+    if port_fits && is_plain {
+        Ok(name)
+    } else {
+        Err(Flaw::BadHost)
+    }
+}
+
+/// A host name in lower case, without a dot at its end, on the stack: looking it up allocates nothing.
+#[derive(Debug)]
+pub(crate) struct LowerName {
+    bytes: [u8; 253],
+    length: usize,
+}
+
+impl LowerName {
+    /// The lower-case form of `name`, which [`super::Request::parse`] has checked.
+    pub fn of(name: &str) -> Self {
+        let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
+        let length = name.len().min(253);
+        let mut bytes = [0; 253];
+        bytes[..length].copy_from_slice(&name[..length]);
+        bytes[..length].make_ascii_lowercase();
+        Self { bytes, length }
+    }
+
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}

@@ -1,0 +1,95 @@
+//! A reading of everything that the cores count: what the control interval takes differences of.
+
+use std::collections::BTreeMap;
+
+use crate::histogram::LatencyCounts;
+
+/// Sums over all cores since the start, and what is true now.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Requests whose head was read.
+    pub requests: u64,
+    /// True bytes sent, heads too.
+    pub bytes: u64,
+    /// Responses for the site's own names, redirects apart; also fetches, refusals and complaints.
+    pub own_requests: u64,
+    /// Their bytes.
+    pub own_bytes: u64,
+    /// Redirects to rescue servers.
+    pub redirects: u64,
+    /// Their true bytes, without the overhead of connections.
+    pub redirect_bytes: u64,
+    /// Responses for origins that we rescue, or rescued.
+    pub rescue_requests: u64,
+    /// Their bytes.
+    pub rescue_bytes: u64,
+    /// Fetches by our rescue servers; also in `own_requests`.
+    pub fetches_served: u64,
+    /// Their bytes; also in `own_bytes`.
+    pub fetch_bytes: u64,
+    /// Refused with 503 for lack of capacity.
+    pub refused: u64,
+    /// Closed without an answer for lack of capacity.
+    pub dropped: u64,
+    /// Refused for their framing.
+    pub bad_requests: u64,
+    /// Responses with a status from 400 to 499.
+    pub client_errors: u64,
+    /// Responses with a status from 500 to 599.
+    pub server_errors: u64,
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections open now.
+    pub connections: u64,
+    /// Requests that wait for capacity now.
+    pub waiting: u64,
+    /// Lines of the access log that were lost because its writer could not keep up.
+    pub log_lines_lost: u64,
+    /// Connections that were closed because of a bug of ours.
+    pub panics: u64,
+    /// Time from a complete head to the last byte of the response.
+    pub latency: LatencyCounts,
+    /// By slot of the link.
+    pub slots: BTreeMap<u8, SlotSample>,
+    /// The link, where its rate is enforced.
+    pub link: Option<LinkSample>,
+    /// URLs asked for most since the last reading but one, with how often; most first.
+    pub hot: Vec<HotCount>,
+}
+
+/// What was counted for one link slot since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SlotSample {
+    /// Responses for the origin.
+    pub rescue_requests: u64,
+    /// Their bytes.
+    pub rescue_bytes: u64,
+    /// Redirects to the rescue server.
+    pub redirects: u64,
+    /// Their true bytes.
+    pub redirect_bytes: u64,
+    /// A_redi of each of them: (bytes + overhead) * U.
+    pub redirect_accounted: u64,
+    /// Size of the files that were redirected: d_redi.
+    pub redirect_file_bytes: u64,
+}
+
+/// The outbound link.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkSample {
+    /// Bytes that have left since the start, with overhead.
+    pub carried: u64,
+    /// Most bytes that left within any one second.
+    pub peak: u64,
+    /// Seconds that the link needs for what is admitted but not yet sent.
+    pub backlog: f64,
+}
+
+/// One URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotCount {
+    /// Host and path.
+    pub url: String,
+    /// Requests.
+    pub count: u64,
+}

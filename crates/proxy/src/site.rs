@@ -1,0 +1,94 @@
+//! The sites that this server itself is: names, and where their pages come from.
+//!
+//! The table is immutable; a reload makes a new one and the cores swap it, so that a request sees
+//! the one or the other.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use levee_vocab::{HostName, WebAddress};
+
+use crate::files::Folder;
+
+/// All sites of this server.
+#[derive(Debug)]
+pub struct SiteTable {
+    sites: Vec<Arc<Site>>,
+    names: HashMap<HostName, usize, RandomState>,
+    unknown: UnknownHost,
+}
+
+/// One site.
+#[derive(Debug)]
+pub struct Site {
+    /// Its name and the port that visitors use.
+    pub name: WebAddress,
+    /// Other names that lead to it.
+    pub other_names: Vec<HostName>,
+    /// Where its pages come from.
+    pub content: Content,
+}
+
+/// Where pages come from.
+#[derive(Debug)]
+pub enum Content {
+    /// Files of a folder.
+    Folder(Arc<Folder>),
+    /// An application behind this server.
+    Upstream(Upstream),
+}
+
+/// An application behind this server.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What it gets as Host; none for what the visitor sent.
+    pub authority: Option<String>,
+}
+
+/// What a request for a name that nobody knows gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownHost {
+    /// The first site, as a server with one site does.
+    Serve,
+    /// 421 Misdirected Request.
+    Refuse,
+}
+
+impl SiteTable {
+    /// A table of `sites`. Where two have the same name, the first has it.
+    pub fn new(sites: Vec<Site>, unknown: UnknownHost) -> Self {
+        let mut names = HashMap::with_hasher(RandomState::default());
+        for (index, site) in sites.iter().enumerate() {
+            for name in std::iter::once(&site.name.host).chain(&site.other_names) {
+                names.entry(name.clone()).or_insert(index);
+            }
+        }
+        Self {
+            sites: sites.into_iter().map(Arc::new).collect(),
+            names,
+            unknown,
+        }
+    }
+
+    /// All sites, in the order given.
+    pub fn sites(&self) -> &[Arc<Site>] {
+        &self.sites
+    }
+
+    /// The site called `name` (lower case, without port).
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.names.get(name).copied()
+    }
+
+    /// The site that answers for names that nobody knows.
+    pub(crate) fn fallback(&self) -> Option<usize> {
+        match self.unknown {
+            UnknownHost::Serve if !self.sites.is_empty() => Some(0),
+            UnknownHost::Serve | UnknownHost::Refuse => None,
+        }
+    }
+}
