@@ -5,9 +5,9 @@
 //!   serves                  still serves                      redirects back
 //! ```
 //!
-//! `Ending` is what makes a redirect loop impossible: while the origin may still send visitors here,
-//! the alias serves them. It redirects back only one interval after the origin has confirmed that it
-//! stopped, or after [`GRACE`] when it can no longer be asked.
+//! `Ending` is what makes a redirect loop impossible: while the origin may still send visitors
+//! here, the alias serves them. It redirects back only one interval after the origin has confirmed
+//! that it stopped, or after [`GRACE`] when it can no longer be asked.
 //!
 //! A number is never given twice, not even after a restart: the alias of one origin must never lead
 //! to another. The records of [`Aliases::records`] carry this over a restart.

@@ -2,9 +2,9 @@
 //!
 //! *Initial* allocation: the load rose above T_alert, before redirects are needed. *Additional*
 //! allocation: the redirect level of every rescue server has reached T_coff. One round of asking an
-//! interval: one candidate is asked; if it says no, the next one is asked at once, so that the first
-//! seconds of a crowd are not lost to candidates that are gone. One that does not answer does not
-//! hold up the round of the next interval.
+//! interval: one candidate is asked; if it says no, the next one is asked at once, so that the
+//! first seconds of a crowd are not lost to candidates that are gone. One that does not answer does
+//! not hold up the round of the next interval.
 //!
 //! Order of candidates: those that offer at least the origin's own capacity first; then those of an
 //! administrative domain that is not in use yet, so that not all fail together; then the largest,

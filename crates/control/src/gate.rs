@@ -1,7 +1,7 @@
 //! What to do with one request (R5, R6): serve it, redirect it, let it wait, or refuse it.
 //!
 //! One Gate stands at each core. It reads the plan of the Brain and keeps, per control interval,
-//! what it has granted: direct responses (T_redi * D_out), redirects (D_out at most), and what is
+//! what it has granted: direct responses (T_redi * D_out), all responses (D_out), and what is
 //! redirected to each rescue server (D_redi, in bytes of files). With several cores each Gate has
 //! its share of every budget. It decides by arithmetic on what it holds: no lock, no allocation.
 //!
@@ -17,8 +17,10 @@
 //!   wait; after wait_max: refuse
 //! ```
 //!
-//! Redirects are never held up by direct responses: the link sends them first. Direct responses
-//! yield to redirects: all together they stay within D_out.
+//! Visitors' responses together stay within D_out. Those that are served directly yield to
+//! redirects when both together come near it, so a crowd that doubles within an interval finds
+//! room. What was not asked for here, above all the fetches of rescue servers, uses up what may be
+//! served directly but never holds up a redirect: the link sends redirects first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,9 +102,9 @@ pub struct Gate {
     rules: Option<Rules>,
     /// T_redi * D_out, for what is served directly.
     direct: Allowance,
-    /// D_out, for redirects.
-    redirects: Allowance,
-    /// D_out, for both together: what is served directly must fit beside the redirects.
+    /// A little less than D_out, for all that goes out; holds up only what is served directly.
+    ceiling: Allowance,
+    /// D_out, for what visitors get.
     total: Allowance,
     targets: Targets,
 }
@@ -130,7 +132,7 @@ impl Gate {
             plan: Arc::default(),
             rules: None,
             direct: Allowance::with_savings(DIRECT_SAVINGS),
-            redirects: Allowance::default(),
+            ceiling: Allowance::default(),
             total: Allowance::default(),
             targets: Targets::default(),
         }
@@ -146,7 +148,7 @@ impl Gate {
         if let Some(redirect) = &plan.redirect {
             let budgets = [
                 (&mut self.direct, redirect.direct),
-                (&mut self.redirects, redirect.usable),
+                (&mut self.ceiling, redirect.direct_ceiling),
                 (&mut self.total, redirect.usable),
             ];
             for (budget, rate) in budgets {
@@ -185,34 +187,37 @@ impl Gate {
     /// `bytes` go out that were not asked for here: fetches by rescue servers, status pages. They
     /// use up the direct budget, and may overdraw it.
     pub fn note_direct(&mut self, _now: Timestamp, bytes: u64) {
-        self.direct.charge(bytes as f64);
-        self.total.charge(bytes as f64);
+        if self.rules.is_some() {
+            self.direct.charge(bytes as f64);
+            self.ceiling.charge(bytes as f64);
+        }
     }
 
     fn by_budget(&mut self, now: Timestamp, ask: &Ask, rules: Rules) -> Verdict {
         let bytes = ask.file_bytes as f64;
         let cost = |bytes: u64| (bytes + ask.overhead_bytes) as f64 * rules.usable_share;
+        let redirect_cost = cost(ask.redirect_bytes);
+        // U stands for the overhead of pages of some size; small answers cost the link more.
+        let direct_cost = bytes.max(cost(ask.file_bytes));
         let has_backlog = ask.backlog >= self.limits.backlog_max;
-        if !has_backlog && self.direct.has_room(now, bytes) && self.total.has_room(now, bytes) {
+        let direct = [&self.direct, &self.ceiling, &self.total];
+        let is_direct = !has_backlog && direct.iter().all(|budget| budget.has_room(now, bytes));
+        let may_redirect = self.total.has_room(now, redirect_cost);
+        // Answering what is no larger than a redirect is as cheap, and the visitor is done.
+        let is_small = ask.file_bytes <= ask.redirect_bytes;
+        if is_direct || (may_redirect && is_small) {
+            self.total.charge(direct_cost);
             return Verdict::Serve;
         }
-        let redirect_cost = cost(ask.redirect_bytes);
-        if ask.file_bytes <= ask.redirect_bytes {
-            // Answering is as cheap as redirecting, and the visitor is done.
-            if self.redirects.has_room(now, redirect_cost) {
-                self.redirects.charge(cost(ask.file_bytes));
-                return Verdict::Serve;
-            }
-        } else if self.redirects.has_room(now, redirect_cost) {
-            let hash = (ask.file_bytes >= rules.large_file).then_some(ask.path_hash);
-            if let Some(target) = self.targets.pick(now, ask.file_bytes, hash) {
-                self.redirects.charge(redirect_cost);
-                self.total.charge(redirect_cost);
-                return Verdict::Redirect { target };
-            }
+        let hash = (ask.file_bytes >= rules.large_file).then_some(ask.path_hash);
+        if may_redirect && let Some(target) = self.targets.pick(now, ask.file_bytes, hash) {
+            self.ceiling.charge(redirect_cost);
+            self.total.charge(redirect_cost);
+            return Verdict::Redirect { target };
         }
         let used_up = self.targets.are_used_up(ask.file_bytes);
         if used_up && !has_backlog && self.total.has_room_or_is_fresh(now, bytes) {
+            self.total.charge(direct_cost);
             return Verdict::Serve;
         }
         self.wait_or_refuse(ask)

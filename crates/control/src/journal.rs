@@ -1,8 +1,8 @@
 //! What a Brain decided and why, kept for people (STYLE 11).
 //!
-//! Two rings: the last decisions with their reasons, which the status page shows; and the last inputs
-//! and outputs, which can be printed as a story: a line for what happened, and an indented line for
-//! each thing done about it. A failure in the field becomes a test by copying it.
+//! Two rings: the last decisions with their reasons, which the status page shows; and the last
+//! inputs and outputs, which can be printed as a story: a line for what happened, and an indented
+//! line for each thing done about it. A failure in the field becomes a test by copying it.
 
 use std::collections::VecDeque;
 use std::fmt::Write;

@@ -1,8 +1,9 @@
 //! The decisions of rescue control, without a clock, a socket or a thread.
 //!
 //! [`Brain`] owns all of them: it is told what happened ([`Input`]) and answers what must be done
-//! ([`Output`]). The server runs one under the real clock, the lab runs hundreds under a virtual one.
-//! Requests never wait for it: each core reads an immutable [`RoutePlan`] through its own [`Gate`].
+//! ([`Output`]). The server runs one under the real clock, the lab runs hundreds under a virtual
+//! one. Requests never wait for it: each core reads an immutable [`RoutePlan`] through its own
+//! [`Gate`].
 //!
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11

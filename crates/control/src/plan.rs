@@ -34,6 +34,10 @@ pub struct RoutePlan {
 pub struct RedirectPlan {
     /// T_redi * D_out: what may be served directly, in accounted bytes a second.
     pub direct: ByteRate,
+    /// What may go out in all while anything is served directly: midway between T_high * D_out and
+    /// D_out. When a crowd grows within an interval, direct responses yield to redirects at once,
+    /// before the next interval lowers `direct`; below it, chance alone is no growth.
+    pub direct_ceiling: ByteRate,
     /// D_out: what may go out in all, in accounted bytes a second. Beyond it requests are refused.
     pub usable: ByteRate,
     /// U, by which the true bytes of a redirect and its connection are multiplied for accounting.

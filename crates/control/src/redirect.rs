@@ -6,8 +6,8 @@
 //! R_redi is that of the last interval, smoothed: arrivals differ from one second to the next by
 //! chance alone, and following each of them would make the site swing around T_high.
 //!
-//! The rescue server allots D_alloc to an origin, begins with D_init = D_alloc * T_coff, and changes
-//! D_redi by what it really serves, because a redirected page brings its images along.
+//! The rescue server allots D_alloc to an origin, begins with D_init = D_alloc * T_coff, and
+//! changes D_redi by what it really serves, because a redirected page brings its images along.
 
 use levee_vocab::ByteRate;
 

@@ -1,13 +1,14 @@
 //! When a rescue ends (R9; dotslash 4.4.5).
 //!
-//! | who ends it | when |
-//! |---|---|
-//! | origin, partial release | the redirect level of all of several rescue servers is consistently low: the smallest D_redi goes |
-//! | origin, complete release | every load level of its own is consistently low: all go |
-//! | rescue server, idle shutdown | no rescue traffic for the origin's idle time |
-//! | rescue server, complete shutdown | d_self > T_alert: it needs its capacity, and perhaps help, itself |
-//! | rescue server, partial shutdown | d_resc > T_high, or d_out or another resource > T_coff: the largest goes |
-//! | either, crash or cut link | the other side closes, falls silent or talks garbage |
+//! - The origin, *partial release*: the redirect levels of all of several rescue servers are
+//!   consistently low. The one with the smallest D_redi goes.
+//! - The origin, *complete release*: all its own load levels are consistently low. All go.
+//! - The rescue server, *idle shutdown*: no rescue traffic for the origin's idle time.
+//! - The rescue server, *complete overload shutdown*: d_self > T_alert. It needs its capacity, and
+//!   perhaps help, itself.
+//! - The rescue server, *partial overload shutdown*: d_resc > T_high, or d_out or another resource
+//!   above T_coff. The rescue that uses most goes.
+//! - Either, crash or cut link: the other side closes, falls silent or breaks the protocol.
 //!
 //! Partial and complete release count in parallel, so that a crowd which leaves at once frees all.
 

@@ -271,6 +271,23 @@ fn no_more_is_redirected_than_a_rescue_server_takes() {
 }
 
 #[test]
+fn a_crowd_that_grows_tenfold_within_a_second_stays_below_d_out() {
+    for cores in [1, 4] {
+        let mut site = Site::new(cores, 20_000, 7);
+        site.run(20, 200.0);
+        site.intervals.clear();
+        site.run(3, 2000.0);
+        for interval in &site.intervals {
+            assert!(
+                interval.kilobytes_out <= 1000.0,
+                "{cores} cores: {interval:?}"
+            );
+            assert!(interval.redirects > 1500, "{cores} cores: {interval:?}");
+        }
+    }
+}
+
+#[test]
 fn the_first_redirect_comes_within_two_seconds_of_the_crowd() {
     let mut site = Site::new(1, 20_000, 7);
     site.run(5, 20.0);

@@ -1,8 +1,8 @@
 //! Several Brains that talk to each other over slow links that fail (R1, R8, R9).
 //!
-//! A small stage: messages take their time, pairs of sites lose sight of each other, crowds come and
-//! go, all by a seed. Watched at every step: no site both rescues and is rescued, and no visitor who
-//! is redirected to an alias is sent back by it, which would be a redirect loop.
+//! A small stage: messages take their time, pairs of sites lose sight of each other, crowds come
+//! and go, all by a seed. Watched at every step: no site both rescues and is rescued, and no
+//! visitor who is redirected to an alias is sent back by it, which would be a redirect loop.
 
 #![allow(clippy::unwrap_used)]
 

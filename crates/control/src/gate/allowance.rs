@@ -1,9 +1,9 @@
 //! What may be spent of one budget in one control interval, and what has been.
 //!
 //! The budget is a rate. It becomes available evenly over the interval, with a head start, and no
-//! more than the rate times the interval can be spent in it. An interval that is longer than planned
-//! goes on at the same rate. What was overspent is carried into the next interval, so that the rate
-//! holds in the long run whatever the sizes and however the intervals fall.
+//! more than the rate times the interval can be spent in it. An interval that is longer than
+//! planned goes on at the same rate. What was overspent is carried into the next interval, so that
+//! the rate holds in the long run whatever the sizes and however the intervals fall.
 
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub(super) struct Allowance {
 }
 
 impl Allowance {
-    /// A budget of which a part may be saved from interval to interval: arrivals come by chance, and
-    /// what a quiet moment left over would else be lost to the average.
+    /// A budget of which a part may be saved from interval to interval: arrivals come by chance,
+    /// and what a quiet moment left over would else be lost to the average.
     pub(super) fn with_savings(savings_max: f64) -> Self {
         Self {
             savings_max,

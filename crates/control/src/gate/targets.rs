@@ -4,7 +4,8 @@
 //! furthest behind (start-time fair queueing), so that all are used up together. Files above a size
 //! go by consistent hashing (the highest of the hashes of path and rescue server), so that each is
 //! cached at few of them: a rescue server that comes or goes moves only its own files. The hash is
-//! bounded by load: one that is more than half used, and a quarter above the average, is passed over.
+//! bounded by load: one that is more than half used, and a quarter above the average, is passed
+//! over.
 
 use std::time::Duration;
 

@@ -25,6 +25,7 @@ fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
         interval_length: Duration::from_secs(1),
         redirect: Some(RedirectPlan {
             direct: KILOBYTES(direct),
+            direct_ceiling: KILOBYTES(875),
             usable: KILOBYTES(1000),
             usable_share: 0.8,
             connection_overhead: 358,

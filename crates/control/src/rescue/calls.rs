@@ -51,7 +51,8 @@ impl Calls {
         self.0.remove(&link)
     }
 
-    /// The call on `link` led to nothing: goes on with the round. Changes nothing if it is not ours.
+    /// The call on `link` led to nothing: goes on with the round. Changes nothing if it is not
+    /// ours.
     pub(crate) fn fail(
         &mut self,
         desk: &mut Desk,

@@ -256,6 +256,9 @@ impl Sos {
         });
         RedirectPlan {
             direct: parameters.usable_rate().times(self.threshold(desk)),
+            direct_ceiling: parameters
+                .usable_rate()
+                .times(f64::midpoint(parameters.thresholds.high, 1.0)),
             usable: parameters.usable_rate(),
             usable_share: parameters.usable,
             connection_overhead: parameters.connection_overhead,

@@ -1,9 +1,10 @@
 //! The side of the rescue server: the origins whose visitors we carry (R5, R9).
 //!
 //! What an origin is allotted: D_resc is divided equally among the origins that are helped, so the
-//! only one gets all of it, and a newcomer takes an equal part from the others, who are told by RATE.
-//! The registry is told what a newcomer would get: D_resc / (origins + 1). That is D_resc less what
-//! is allotted for good; what the present origins have beyond that is theirs until somebody comes.
+//! only one gets all of it, and a newcomer takes an equal part from the others, who are told by
+//! RATE. The registry is told what a newcomer would get: D_resc / (origins + 1). That is D_resc
+//! less what is allotted for good; what the present origins have beyond that is theirs until
+//! somebody comes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
