@@ -16,6 +16,9 @@ mod index;
 mod ring;
 mod stored;
 
+#[cfg(test)]
+mod tests;
+
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 

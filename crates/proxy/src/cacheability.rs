@@ -17,6 +17,9 @@ mod control;
 mod freshness;
 mod vary;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -97,6 +100,9 @@ pub enum Decision {
         /// By which request headers it varies.
         vary: Option<VaryNames>,
     },
+    /// It is for the one request that it answers, because that carried credentials. The response to
+    /// another may well be for all.
+    PassWithCredentials,
     /// It is for the one request that it answers. Remember that, so that nobody waits for such a
     /// response again.
     Pass,
@@ -203,9 +209,11 @@ pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
     let Some(fresh) = lifetime.duration() else {
         return Decision::Pass;
     };
-    let useless = fresh.is_zero() && !has_validator(answer.headers);
-    if useless || !sharing.allows(answer.credentials) {
+    if fresh.is_zero() && !has_validator(answer.headers) {
         return Decision::Pass;
+    }
+    if !sharing.allows(answer.credentials) {
+        return Decision::PassWithCredentials;
     }
     if answer.body_end == BodyEnd::Unannounced {
         return Decision::ShareOnce { sharing, vary };

@@ -285,7 +285,7 @@ impl Shared {
     fn ask_again(self: &Arc<Self>, asker: Box<Asker>, caller: Caller, why: Excluded) -> Waiting {
         let asked = match why {
             Excluded::ResponseIsForOne => self.ask_private(asker, None, caller),
-            Excluded::OtherVariant => self.ask_shared(asker, caller),
+            Excluded::OtherCredentials | Excluded::OtherVariant => self.ask_shared(asker, caller),
         };
         asked.unwrap_or_else(|_| {
             self.tally.failed(FetchError::Overloaded);
@@ -299,6 +299,8 @@ impl Shared {
 enum Excluded {
     /// It is for the request by which it was fetched.
     ResponseIsForOne,
+    /// It is so because that request carried credentials.
+    OtherCredentials,
     /// It is a variant for other request headers.
     OtherVariant,
 }

@@ -135,7 +135,15 @@ impl Fetch {
             credentials: self.asker.credentials,
         };
         match decide(&answer, &self.policy()) {
-            Decision::Pass => self.turned_out_private(reply).await,
+            Decision::Pass => {
+                self.note_pass(&reply);
+                self.turned_out_private(reply, Excluded::ResponseIsForOne)
+                    .await
+            }
+            Decision::PassWithCredentials => {
+                self.turned_out_private(reply, Excluded::OtherCredentials)
+                    .await
+            }
             Decision::ShareOnce { sharing, vary } => {
                 let head = clean(&reply.parts, &reply.arrival, Recipients::Many);
                 let late = Late::TooLate;
@@ -145,7 +153,9 @@ impl Fetch {
             Decision::Store(keeping) if self.is_too_large(&reply) => {
                 count(&self.shared.tally.unkept);
                 drop(keeping);
-                self.turned_out_private(reply).await
+                self.note_pass(&reply);
+                self.turned_out_private(reply, Excluded::ResponseIsForOne)
+                    .await
             }
             Decision::Store(keeping) => self.share(reply, keeping).await,
         }
@@ -177,21 +187,21 @@ impl Fetch {
         self.fill(reply, None).await
     }
 
-    /// The answer is for the first visitor only; all others are given flights of their own.
-    async fn turned_out_private(&mut self, reply: Reply) -> Result<(), FetchError> {
+    /// Remembers that the responses for this key are for one visitor each.
+    fn note_pass(&self, reply: &Reply) {
         let until = reply.arrival.at + self.shared.settings.pass_lifetime;
         if let Some(key) = self.ticket.key.clone() {
             self.shared.cache.note_pass(key, until);
         }
+    }
+
+    /// The answer is for the first visitor only; all others are given other flights.
+    async fn turned_out_private(&mut self, reply: Reply, why: Excluded) -> Result<(), FetchError> {
         lock(&self.shared.table).unlist(&self.ticket);
         let head = clean(&reply.parts, &reply.arrival, Recipients::One);
         let flight = &self.ticket.flight;
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
-        self.reseat(
-            excluded,
-            Sharing(Credentials::Authorization),
-            Excluded::ResponseIsForOne,
-        );
+        self.reseat(excluded, Sharing(Credentials::None), why);
         if !self.ticket.flight.is_wanted() {
             // By whose request it was fetched has left. Nobody else may have it.
             return Ok(());
@@ -244,10 +254,14 @@ impl Fetch {
                 continue;
             };
             let why = match why {
-                Excluded::OtherVariant if !sharing.allows(asker.credentials) => {
+                Excluded::OtherVariant | Excluded::OtherCredentials
+                    if !sharing.allows(asker.credentials) =>
+                {
                     Excluded::ResponseIsForOne
                 }
-                Excluded::OtherVariant | Excluded::ResponseIsForOne => why,
+                Excluded::OtherVariant
+                | Excluded::OtherCredentials
+                | Excluded::ResponseIsForOne => why,
             };
             let caller = Caller { waker, connection };
             flight.reseat(reader, self.shared.ask_again(asker, caller, why));
@@ -269,7 +283,7 @@ impl Fetch {
         let fresh = match decide(&answer, &self.policy()) {
             Decision::Store(keeping) => Stored::new(head, stale.body.clone(), &keeping),
             // It may no longer be kept, but those who wait may have it.
-            Decision::ShareOnce { .. } | Decision::Pass => Stored {
+            Decision::ShareOnce { .. } | Decision::PassWithCredentials | Decision::Pass => Stored {
                 head,
                 ..Stored::clone(stale)
             },

@@ -266,13 +266,14 @@ impl Flight {
         let mut state = lock(&self.state);
         let gone = state.readers.remove(&reader);
         let deserted = state.readers.is_empty() && state.phase.is_flying();
-        if deserted && !self.may_go_on(&mut state) {
+        let cancelled = deserted && !self.may_go_on(&mut state);
+        if cancelled {
             state.phase = Phase::Failed(FetchError::Aborted);
-            if let Some(task) = self.task.get() {
-                task.abort();
-            }
         }
         drop(state);
+        if let Some(task) = self.task.get().filter(|_| cancelled) {
+            task.abort();
+        }
         // Dropped without the lock: a reader that was moved takes its other flight with it.
         drop(gone);
         self.progress.notify_one();
