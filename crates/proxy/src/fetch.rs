@@ -188,9 +188,8 @@ impl Shared {
         match stored.freshness(now) {
             Freshness::Stale => return false,
             Freshness::Spared => count(&self.tally.stale_hits),
-            Freshness::Fresh => {}
+            Freshness::Fresh => count(&self.tally.hits),
         }
-        count(&self.tally.hits);
         true
     }
 

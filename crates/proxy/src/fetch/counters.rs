@@ -9,9 +9,10 @@ use crate::flight::{FetchError, Space, lock};
 /// All figures at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchCounters {
-    /// Requests answered from the cache.
+    /// Requests answered from the cache with a fresh object.
     pub hits: u64,
-    /// Of these, with an object past its lifetime, because its source cannot be reached.
+    /// Requests answered from the cache with an object past its lifetime, because its source could
+    /// not be reached a moment ago.
     pub stale_hits: u64,
     /// Requests that the cache could not answer.
     pub misses: u64,
