@@ -181,6 +181,7 @@ impl Cache {
 
     /// Keeps an object.
     pub fn insert(&self, key: CacheKey, stored: Arc<Stored>) -> Result<(), NotKept> {
+        let key = key.detached();
         let cost = key.weight() + stored.weight();
         let in_memory = match stored.body {
             Body::Memory(_) => true,
@@ -202,7 +203,7 @@ impl Cache {
 
     /// Notes by which headers an object varies.
     pub fn note_vary(&self, object: &ObjectKey, names: &Arc<VaryNames>) {
-        let key = CacheKey::plain(object.clone());
+        let key = CacheKey::plain(object.clone()).detached();
         let cost = key.weight() + names.weight() + 2 * ALLOCATION;
         // Without room for the note each request looks like a miss, which is slow and right.
         let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost);
@@ -210,6 +211,7 @@ impl Cache {
 
     /// Notes that the responses for this key are for one visitor each.
     pub fn note_pass(&self, key: CacheKey, until: Timestamp) {
+        let key = key.detached();
         let cost = key.weight();
         let _ = self.put(key, Entry::Passes { until }, cost);
     }
@@ -282,6 +284,13 @@ impl CacheKey {
             object,
             variant: None,
         }
+    }
+
+    /// The same key in memory of its own: a target may be a slice of a request's buffer, which would
+    /// stay alive with it, unseen by the limit.
+    fn detached(mut self) -> Self {
+        self.object.target = Bytes::copy_from_slice(&self.object.target);
+        self
     }
 
     /// Bytes on the heap. The space's name is shared with the route, but counted all the same.

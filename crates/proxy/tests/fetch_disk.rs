@@ -7,8 +7,9 @@ mod stage;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use levee_proxy::{Body, DiskSettings, FetchSettings, Progress};
+use levee_proxy::{Body, DiskSettings, FetchError, FetchSettings, Progress};
 use stage::{Origin, Request, Stage, content, ok, say, until};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
@@ -202,4 +203,27 @@ async fn too_much_on_its_way_goes_to_disk_early() {
     stage.settled().await;
     let stored = stage.lookup(&request).unwrap();
     assert!(matches!(stored.body, Body::File { length: 50_000, .. }));
+}
+
+#[tokio::test]
+async fn a_visitor_who_stands_still_does_not_hold_the_others_up_for_ever() {
+    let body = large(20_000_000);
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+        body.len()
+    );
+    let origin = Origin::says(&chunked).await;
+    let stage = Stage::new(FetchSettings {
+        memory_object_max: 64 << 10,
+        unread_max: 64 << 10,
+        body_timeout: Duration::from_millis(100),
+        ..FetchSettings::default()
+    });
+    let request = Request::rescue(&origin, "/film");
+    let mut stuck = stage.ask(&request);
+    let moves = stage.ask(&request);
+    stuck.head().await.unwrap();
+    assert!(moves.whole().await.unwrap().text() == body);
+    assert_eq!(stuck.bytes(1).await, Err(FetchError::Overloaded));
+    assert_eq!(origin.asks(), 1);
 }

@@ -230,3 +230,61 @@ fn wake_reader(reader: Option<std::task::Waker>) {
         reader.wake();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Counter(AtomicUsize);
+
+    impl Waker for Counter {
+        fn wake(&self, connection: u64) {
+            assert_eq!(connection, 5);
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn poll(receiver: &mut BodyReceiver) -> Poll<Option<Result<Bytes, BrokenOff>>> {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        Pin::new(receiver)
+            .poll_frame(&mut context)
+            .map_ok(|frame| frame.into_data().unwrap_or_default())
+    }
+
+    #[test]
+    fn a_full_channel_takes_no_more_and_wakes_the_sender_when_it_does() {
+        let counter = Arc::new(Counter::default());
+        let (sender, mut receiver) = body_channel(10, None, counter.clone(), 5);
+        let piece = Bytes::from_static(b"12345678");
+        assert_eq!(sender.push(piece.clone()), Pushed::Taken);
+        assert_eq!(sender.push(piece.clone()), Pushed::Full(piece.clone()));
+        assert_eq!(counter.0.load(Ordering::SeqCst), 0);
+        assert_eq!(poll(&mut receiver), Poll::Ready(Some(Ok(piece.clone()))));
+        assert_eq!(counter.0.load(Ordering::SeqCst), 1);
+        assert_eq!(sender.push(piece.clone()), Pushed::Taken);
+        sender.finish();
+        assert_eq!(poll(&mut receiver), Poll::Ready(Some(Ok(piece))));
+        assert_eq!(poll(&mut receiver), Poll::Ready(None));
+    }
+
+    #[test]
+    fn either_end_learns_that_the_other_is_gone() {
+        let counter = Arc::new(Counter::default());
+        let (sender, mut receiver) = body_channel(10, Some(3), counter.clone(), 5);
+        assert_eq!(poll(&mut receiver), Poll::Pending);
+        drop(sender);
+        assert_eq!(poll(&mut receiver), Poll::Ready(Some(Err(BrokenOff))));
+        let (sender, receiver) = body_channel(1, None, counter.clone(), 5);
+        sender.push(Bytes::from_static(b"1"));
+        assert!(matches!(
+            sender.push(Bytes::from_static(b"2")),
+            Pushed::Full(_)
+        ));
+        drop(receiver);
+        assert_eq!(counter.0.load(Ordering::SeqCst), 1);
+        assert_eq!(sender.push(Bytes::from_static(b"3")), Pushed::Closed);
+    }
+}
