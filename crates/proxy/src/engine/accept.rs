@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use levee_net::Accepted;
+use levee_net::{Accepted, Clock};
 
 use super::drive::Fate;
 use super::{Accepting, Engine, MAILBOX};
@@ -44,7 +44,8 @@ impl Engine {
                 }
             }
         }
-        let now = self.core.now;
+        // The true time, so that of those accepted in one turn the first counts as the oldest.
+        let now = Clock.now();
         let connection = Connection::new(accepted.socket, accepted.peer, now);
         let token = self.connections.insert(connection);
         self.core

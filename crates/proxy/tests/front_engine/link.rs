@@ -1,0 +1,82 @@
+//! The outbound link under load, by its own clock.
+
+use levee_vocab::ByteRate;
+
+use crate::support::{Setup, get};
+
+#[test]
+fn all_bytes_and_connections_are_charged_and_no_second_is_over_the_rate() {
+    let rate = ByteRate::from_kilobytes(400);
+    let setup = Setup {
+        link: Some(rate),
+        ..Setup::default()
+    };
+    let running = setup.start();
+    running.write("a", vec![b'a'; 30_000]);
+    let mut clients: Vec<_> = (0..10).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/a"));
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive().body.len(), 30_000);
+    }
+    let sent = running.front.sample().bytes;
+    let expected = sent + 10 * 358;
+    let sample = running.sample_until(|sample| {
+        sample
+            .link
+            .is_some_and(|link| link.carried == expected && link.backlog == 0.0)
+    });
+    let link = sample.link.unwrap();
+    assert!(link.peak <= rate.as_bytes(), "{link:?}");
+    assert!(link.peak > 200_000, "{link:?}");
+}
+
+#[test]
+fn later_responses_of_a_connection_cost_what_tcp_says() {
+    let setup = Setup {
+        link: Some(ByteRate::from_kilobytes(1000)),
+        ..Setup::default()
+    };
+    let running = setup.start();
+    running.write("a", "aa");
+    let mut client = running.connect();
+    for _ in 0..10 {
+        client.send(get("/a"));
+        client.receive();
+    }
+    let sent = running.front.sample().bytes;
+    let sample = running.sample_until(|sample| sample.link.is_some_and(|link| link.backlog == 0.0));
+    let overhead = sample.link.unwrap().carried - sent;
+    // 358 for opening, closing and the first; then at least one segment each, and few more.
+    assert!(
+        (358 + 9 * 70..358 + 9 * 210).contains(&overhead),
+        "{overhead}"
+    );
+}
+
+#[test]
+fn several_cores_share_one_link() {
+    let rate = ByteRate::from_kilobytes(400);
+    let mut setup = Setup {
+        link: Some(rate),
+        ..Setup::default()
+    };
+    setup.settings.cores = 3;
+    let running = setup.start();
+    running.write("a", vec![b'a'; 10_000]);
+    let mut clients: Vec<_> = (0..30).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/a"));
+    }
+    for client in &mut clients {
+        assert_eq!(client.receive().body.len(), 10_000);
+    }
+    let expected = running.front.sample().bytes + 30 * 358;
+    let sample = running.sample_until(|sample| {
+        sample
+            .link
+            .is_some_and(|link| link.carried == expected && link.backlog == 0.0)
+    });
+    assert!(sample.link.unwrap().peak <= rate.as_bytes());
+}

@@ -1,0 +1,10 @@
+//! The engine over real sockets, with plans made by hand.
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod framing;
+mod link;
+mod redirects;
+mod rescue;
+mod support;
+mod upstream;

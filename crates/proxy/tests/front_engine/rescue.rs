@@ -1,0 +1,157 @@
+//! Answers for origins that are rescued.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use levee_control::{OriginPhase, RoutePlan};
+use levee_vocab::{LinkId, Timestamp};
+
+use crate::support::{Setup, origin, rescuing};
+
+const PAGE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"x\"\r\n\
+    Content-Length: 5\r\nConnection: close\r\n\r\nhello";
+
+fn at(host: &str, method: &str, target: &str, lines: &str) -> String {
+    format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n{lines}\r\n")
+}
+
+#[test]
+fn a_page_under_an_alias_is_fetched_once_and_says_where_it_lives() {
+    let fetches = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&fetches);
+    let (heads, head) = mpsc::channel();
+    let address = origin(move |head| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        heads.send(head.to_owned()).unwrap();
+        PAGE.into()
+    });
+    let plan = rescuing(address, OriginPhase::Live);
+    let running = Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let alias = "site-vh1.alias.example:8080";
+    let mut clients: Vec<_> = (0..5).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.send(at(alias, "GET", "/a?b", "Cookie: secret=1\r\n"));
+    }
+    for client in &mut clients {
+        let response = client.receive();
+        assert_eq!((response.status, response.text()), (200, "hello"));
+        let link = "<http://origin.example:8080/a?b>; rel=\"canonical\"";
+        assert_eq!(response.header("link"), link);
+        assert_eq!(response.header("x-robots-tag"), "noindex");
+    }
+    assert_eq!(fetches.load(Ordering::Relaxed), 1);
+    let head = head.recv().unwrap().to_lowercase();
+    assert!(head.contains("host: origin.example:8080\r\n"), "{head}");
+    assert!(
+        head.contains("levee-fetch: 0123456789abcdef0123456789abcdef\r\n"),
+        "{head}"
+    );
+    assert!(!head.contains("cookie"), "{head}");
+    let same = running.ask(&at(alias, "GET", "/a?b", "If-None-Match: \"x\"\r\n"));
+    assert_eq!(same.status, 304);
+    let part = running.ask(&at(alias, "GET", "/a?b", "Range: bytes=1-3\r\n"));
+    assert_eq!((part.status, part.text()), (206, "ell"));
+    let own = running.ask(&at("origin.example", "GET", "/a?b", ""));
+    assert_eq!((own.text(), own.header("link")), ("hello", ""));
+    let sample = running.sample_until(|sample| sample.rescue_requests == 8);
+    assert_eq!(sample.slots[&9].rescue_requests, 8);
+    assert_eq!(sample.slots[&9].rescue_bytes, sample.bytes);
+}
+
+#[test]
+fn what_a_rescue_server_must_not_answer_goes_to_the_origin() {
+    let address = origin(|_| PAGE.into());
+    let plan = rescuing(address, OriginPhase::Live);
+    let running = Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let back = "http://origin.example:8080/a?b";
+    let alias = "site-vh1.alias.example";
+    for (method, lines) in [
+        ("POST", "Content-Length: 0\r\n"),
+        ("GET", "Authorization: x\r\n"),
+    ] {
+        let response = running.ask(&at(alias, method, "/a?b", lines));
+        assert_eq!((response.status, response.header("location")), (307, back));
+        assert_eq!(response.header("cache-control"), "no-store");
+    }
+}
+
+#[test]
+fn an_expired_alias_sends_visitors_back() {
+    let until = Timestamp::from_seconds(u64::MAX / 2_000_000_000);
+    let plan = rescuing(([127, 0, 0, 1], 1).into(), OriginPhase::Expired { until });
+    let running = Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask(&at("site-vh1.alias.example", "GET", "/a?b", ""));
+    assert_eq!(response.status, 302);
+    assert_eq!(
+        response.header("location"),
+        "http://origin.example:8080/a?b"
+    );
+    assert_eq!(response.header("cache-control"), "no-store");
+}
+
+#[test]
+fn an_origin_that_is_gone_is_told_as_a_bad_gateway() {
+    let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = gone.local_addr().unwrap();
+    drop(gone);
+    let plan = rescuing(address, OriginPhase::Live);
+    let running = Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask(&at("site-vh1.alias.example", "GET", "/", ""));
+    assert_eq!(response.status, 502);
+}
+
+#[test]
+fn log_lines_are_taken_only_from_our_rescue_servers() {
+    let key = "0123456789abcdef0123456789abcdef";
+    let (lines, handed_over) = mpsc::channel();
+    let setup = Setup {
+        plan: RoutePlan {
+            fetch_keys: vec![(LinkId::Outbound(3), key.parse().unwrap())],
+            ..RoutePlan::default()
+        },
+        handed_over: Some(Arc::new(move |link, bytes| {
+            lines.send((link, bytes)).unwrap()
+        })),
+        ..Setup::default()
+    };
+    let running = setup.start();
+    let post = |lines: &str, body: &str| {
+        running.ask(&(at("site.example", "POST", "/.levee/access-log", lines) + body))
+    };
+    let with_key = format!("levee-fetch: {key}\r\n");
+    assert_eq!(post("Content-Length: 2\r\n", "a\n").status, 403);
+    assert_eq!(
+        post(&format!("{with_key}Content-Length: 4\r\n"), "a\nb\n").status,
+        204
+    );
+    assert_eq!(
+        handed_over.recv().unwrap(),
+        (LinkId::Outbound(3), "a\nb\n".into())
+    );
+    let chunked = format!("{with_key}Transfer-Encoding: chunked\r\n");
+    assert_eq!(post(&chunked, "2\r\nc\n\r\n0\r\n\r\n").status, 204);
+    assert_eq!(handed_over.recv().unwrap().1, "c\n");
+    assert_eq!(
+        post(&format!("{with_key}Content-Length: 9999999\r\n"), "").status,
+        413
+    );
+    let get = running.ask(&at("site.example", "GET", "/.levee/access-log", &with_key));
+    assert_eq!(get.status, 405);
+    assert_eq!(running.get("/.levee/else").status, 404);
+}

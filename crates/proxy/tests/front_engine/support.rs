@@ -1,0 +1,341 @@
+//! A front on a free port, a client that reads exactly one response, and a scripted origin.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_proxy::{
+    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
+    Sample, Site, SiteTable, UnknownHost, Upstream,
+};
+use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
+
+/// Longest that a test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How to start a front; change what a test is about.
+pub struct Setup {
+    pub settings: FrontSettings,
+    pub plan: RoutePlan,
+    pub link: Option<ByteRate>,
+    pub unknown: UnknownHost,
+    pub upstream: Option<SocketAddr>,
+    pub handed_over: Option<HandedOverLog>,
+}
+
+/// A running front and its folder.
+pub struct Running {
+    pub front: Front,
+    pub address: SocketAddr,
+    folder: tempfile::TempDir,
+    // Held so that fetches have somewhere to run.
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            settings: FrontSettings::listening_on(vec![(Ipv4Addr::LOCALHOST, 0).into()]),
+            plan: RoutePlan::default(),
+            link: None,
+            unknown: UnknownHost::Refuse,
+            upstream: None,
+            handed_over: None,
+        }
+    }
+}
+
+impl Setup {
+    pub fn start(self) -> Running {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let content = match self.upstream {
+            Some(address) => Content::Upstream(Upstream {
+                address,
+                authority: None,
+            }),
+            None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
+        };
+        let clock: levee_proxy::Clock = Arc::new(|| levee_net::Clock.now());
+        let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
+        let bound = Front::bind(self.settings).unwrap();
+        let front = bound.start(FrontParts {
+            plan: Arc::new(self.plan),
+            sites: Arc::new(SiteTable::new(vec![site(content)], self.unknown)),
+            fetcher: Some(fetcher.unwrap()),
+            link: self.link.map(|rate| Arc::new(Link::new(rate))),
+            log: None,
+            handed_over: self.handed_over,
+        });
+        let front = front.unwrap();
+        Running {
+            address: front.local_addresses()[0],
+            front,
+            folder,
+            _runtime: runtime,
+        }
+    }
+}
+
+fn site(content: Content) -> Site {
+    Site {
+        name: web("site.example", 80),
+        other_names: Vec::new(),
+        content,
+    }
+}
+
+impl Running {
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::to(self.address)
+    }
+
+    /// The response to one request on a connection of its own.
+    pub fn ask(&self, request: &str) -> Response {
+        let mut client = self.connect();
+        client.send(request);
+        client.receive()
+    }
+
+    /// The response to a GET at our own name.
+    pub fn get(&self, target: &str) -> Response {
+        self.ask(&get(target))
+    }
+
+    /// Takes samples until one fits.
+    pub fn sample_until(&self, fits: impl Fn(&Sample) -> bool) -> Sample {
+        let started = Instant::now();
+        loop {
+            let sample = self.front.sample();
+            if fits(&sample) {
+                return sample;
+            }
+            assert!(started.elapsed() < PATIENCE, "never came: {sample:?}");
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn publish(&self, plan: RoutePlan) {
+        self.front.publish(&Arc::new(plan), &[]);
+    }
+}
+
+pub fn get(target: &str) -> String {
+    format!("GET {target} HTTP/1.1\r\nHost: site.example\r\n\r\n")
+}
+
+pub fn web(host: &str, port: u16) -> WebAddress {
+    WebAddress {
+        host: host.parse().unwrap(),
+        port,
+    }
+}
+
+/// A plan that redirects everything to `alias` with plenty of room.
+pub fn redirecting(alias: &str) -> RoutePlan {
+    RoutePlan {
+        version: 1,
+        interval: 1,
+        interval_length: Duration::from_secs(3600),
+        redirect: Some(RedirectPlan {
+            direct: ByteRate::ZERO,
+            usable: ByteRate::from_kilobytes(1_000_000),
+            usable_share: 0.8,
+            connection_overhead: 358,
+            large_file: 1_000_000_000,
+            targets: vec![Target {
+                link: LinkId::Outbound(1),
+                slot: 7,
+                alias: web(alias, 8080),
+                rate: ByteRate::from_kilobytes(1_000_000),
+            }],
+        }),
+        ..RoutePlan::default()
+    }
+}
+
+/// A plan that knows one origin by its name and its alias.
+pub fn rescuing(address: SocketAddr, phase: OriginPhase) -> RoutePlan {
+    let alias: HostName = "site-vh1.alias.example".parse().unwrap();
+    let origin = web("origin.example", 8080);
+    let mut plan = RoutePlan::default();
+    plan.hosts.names.insert(alias.clone(), 0);
+    plan.hosts.names.insert(origin.host.clone(), 0);
+    plan.hosts.origins.push(Arc::new(OriginRoute {
+        slot: 9,
+        link: LinkId::Inbound(1),
+        origin,
+        address,
+        alias,
+        key: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
+        ttl: Duration::from_secs(60),
+        phase,
+    }));
+    plan
+}
+
+/// One connection to a front.
+pub struct Client {
+    reader: BufReader<TcpStream>,
+}
+
+/// One response.
+#[derive(Debug)]
+pub struct Response {
+    pub status: u16,
+    /// The whole head, with the empty line.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The first value of a header; empty where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let mut named = lines.filter(|(field, _)| field.eq_ignore_ascii_case(name));
+        named.next().map_or("", |(_, value)| value)
+    }
+
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+impl Client {
+    pub fn to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self {
+            reader: BufReader::new(stream),
+        }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.reader.get_mut().write_all(bytes.as_ref()).unwrap();
+    }
+
+    pub fn stream(&self) -> &TcpStream {
+        self.reader.get_ref()
+    }
+
+    /// The next response.
+    pub fn receive(&mut self) -> Response {
+        self.receive_as(Expect::Body)
+    }
+
+    /// The response to a HEAD.
+    pub fn receive_head(&mut self) -> Response {
+        self.receive_as(Expect::HeadOnly)
+    }
+
+    fn receive_as(&mut self, expect: Expect) -> Response {
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            let read = self.reader.read_line(&mut head).unwrap();
+            assert!(read > 0, "the connection ended after {head:?}");
+        }
+        let status = head[9..12].parse().unwrap();
+        let mut response = Response {
+            status,
+            head,
+            body: Vec::new(),
+        };
+        if expect == Expect::HeadOnly || matches!(status, 100 | 204 | 304) {
+            return response;
+        }
+        if response.header("transfer-encoding") == "chunked" {
+            response.body = self.chunks();
+        } else {
+            let length: usize = response.header("content-length").parse().unwrap();
+            response.body.resize(length, 0);
+            self.reader.read_exact(&mut response.body).unwrap();
+        }
+        response
+    }
+
+    fn chunks(&mut self) -> Vec<u8> {
+        let mut body = Vec::new();
+        loop {
+            let mut line = String::new();
+            self.reader.read_line(&mut line).unwrap();
+            let length = usize::from_str_radix(line.trim_end(), 16).unwrap();
+            let start = body.len();
+            body.resize(start + length + 2, 0);
+            self.reader.read_exact(&mut body[start..]).unwrap();
+            assert!(body.ends_with(b"\r\n"));
+            body.truncate(start + length);
+            if length == 0 {
+                return body;
+            }
+        }
+    }
+
+    /// What comes until the other side closes; a reset counts as the end.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        let _ = self.reader.read_to_end(&mut rest);
+        rest
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Body,
+    HeadOnly,
+}
+
+/// A server that answers each connection's only request with what `answer` makes of it.
+pub fn origin(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                    break;
+                }
+            }
+            if head.is_empty() {
+                continue;
+            }
+            let mut client = Client { reader };
+            let body = match head.to_lowercase().contains("transfer-encoding: chunked") {
+                true => client.chunks(),
+                false => body_of(&head, &mut client),
+            };
+            head.push_str(&String::from_utf8_lossy(&body));
+            client.send(answer(&head));
+        }
+    });
+    address
+}
+
+fn body_of(head: &str, client: &mut Client) -> Vec<u8> {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    let mut lengths = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = lengths
+        .next()
+        .map_or(0, |(_, value)| value.parse().unwrap());
+    let mut body = vec![0; length];
+    client.reader.read_exact(&mut body).unwrap();
+    body
+}

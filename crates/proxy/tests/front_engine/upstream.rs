@@ -1,0 +1,79 @@
+//! A site whose pages come from an application.
+
+use crate::support::{Setup, get, origin};
+
+fn echo(head: &str) -> String {
+    let length = head.len();
+    format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{head}")
+}
+
+#[test]
+fn an_application_gets_the_request_and_who_sent_it() {
+    let running = Setup {
+        upstream: Some(origin(echo)),
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask(
+        "PATCH /a?b HTTP/1.1\r\nHost: site.example\r\nX-Forwarded-For: 9.9.9.9\r\nCookie: c=d\r\n\
+         Connection: x-hop\r\nX-Hop: y\r\nContent-Length: 3\r\n\r\nabc",
+    );
+    let text = response.text().to_lowercase();
+    assert!(text.starts_with("patch /a?b http/1.1\r\n"), "{text}");
+    assert!(text.ends_with("\r\n\r\nabc"), "{text}");
+    for line in [
+        "host: site.example\r\n",
+        "cookie: c=d\r\n",
+        "x-forwarded-for: 127.0.0.1\r\n",
+        "x-forwarded-proto: http\r\n",
+        "x-forwarded-host: site.example\r\n",
+        "via: 1.1 levee\r\n",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    assert!(
+        !text.contains("9.9.9.9") && !text.contains("x-hop"),
+        "{text}"
+    );
+}
+
+#[test]
+fn bodies_of_any_framing_reach_the_application() {
+    let running = Setup {
+        upstream: Some(origin(echo)),
+        ..Setup::default()
+    }
+    .start();
+    let body = "x".repeat(2_000_000);
+    let known = format!(
+        "POST / HTTP/1.1\r\nHost: site.example\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    assert!(running.ask(&known).text().ends_with(&body));
+    let mut client = running.connect();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: site.example\r\nTransfer-Encoding: chunked\r\n\
+         Expect: 100-continue\r\n\r\n",
+    );
+    assert_eq!(client.receive().status, 100);
+    client.send("5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n");
+    assert!(client.receive().text().ends_with("hello world"));
+}
+
+#[test]
+fn an_answer_of_unknown_length_comes_in_chunks() {
+    let upstream = origin(|_| "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end".into());
+    let running = Setup {
+        upstream: Some(upstream),
+        ..Setup::default()
+    }
+    .start();
+    let mut client = running.connect();
+    client.send(get("/"));
+    let response = client.receive();
+    assert_eq!(response.header("transfer-encoding"), "chunked");
+    assert_eq!(response.text(), "until the end");
+    client.send("GET / HTTP/1.0\r\nHost: site.example\r\n\r\n");
+    let rest = String::from_utf8(client.rest()).unwrap();
+    assert!(rest.ends_with("\r\n\r\nuntil the end"), "{rest}");
+}
