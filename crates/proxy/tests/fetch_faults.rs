@@ -304,3 +304,21 @@ async fn until_quiet(counter: &std::sync::atomic::AtomicUsize, last: &mut (usize
     })
     .await;
 }
+
+#[tokio::test]
+async fn answers_of_every_shape_come_through() {
+    let shapes = [
+        "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nb\r\n3;x=y\r\nody\r\n0\r\nX-Trailer: 1\r\n\r\n",
+        "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nbody",
+        "HTTP/1.0 200 OK\r\n\r\nbody",
+        "HTTP/1.1 200\r\nContent-Length: 4\r\n\r\nbody",
+    ];
+    for shape in shapes {
+        let origin = Origin::play(move |_, stream| say_and_close(stream, shape)).await;
+        let stage = Stage::new(FetchSettings::default());
+        let answer = stage.get(&Request::rescue(&origin, "/")).await.unwrap();
+        assert_eq!(answer.text(), "body", "for {shape:?}");
+        assert_eq!(answer.header("x-trailer"), None);
+    }
+}

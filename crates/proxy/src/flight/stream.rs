@@ -14,58 +14,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-use http::Method;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
 use super::buffer::{Buffer, Piece};
-use super::waiting::{CacheResult, Progress, Waiting};
-use super::{FetchError, ObjectKey, ResponseHead, Source, Waker, lock};
+use super::reader::{
+    Asker, Attention, FIRST, HeadSeen, Kept, NotJoined, Party, Reader, Seat, View,
+};
+use super::{CacheResult, FetchError, ResponseHead, Waiting, Waker, lock};
 use crate::cache::Stored;
-use crate::cacheability::{Audience, Credentials};
+use crate::cacheability::Audience;
 use crate::disk::StoredFile;
-
-/// The reader by whose request a flight is fetched.
-pub(crate) const FIRST: u64 = 0;
-
-/// A request as long as it may still need a fetch of its own.
-#[derive(Clone, Debug)]
-pub(crate) struct Asker {
-    pub key: ObjectKey,
-    pub method: Method,
-    pub headers: Vec<(Bytes, Bytes)>,
-    pub source: Source,
-    pub credentials: Credentials,
-}
-
-/// Whether a flight is for many or for one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Party {
-    /// For everybody who asks for the object.
-    Shared,
-    /// For one visitor; when it leaves, the fetch is cancelled.
-    Private,
-}
-
-/// How much of the body is held for readers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// All of it, so that late readers get it from its start.
-    Whole,
-    /// What the slowest reader has not read yet; the fetch waits for it.
-    Window,
-}
-
-/// Why nobody can join.
-#[derive(Debug)]
-pub(crate) enum NotJoined {
-    /// Too many are waiting.
-    Full,
-    /// Its answer is not for this asker, or has begun to be forgotten.
-    NotForIt(Box<Asker>),
-    /// It is over.
-    Over(Box<Asker>),
-}
 
 /// See the head of this file.
 pub(crate) struct Flight {
@@ -100,44 +59,6 @@ enum Phase {
     Stored(Arc<Stored>, Option<CacheResult>),
     /// It broke off, or was cancelled.
     Failed(FetchError),
-}
-
-struct Reader {
-    waker: Arc<dyn Waker>,
-    connection: u64,
-    attention: Attention,
-    position: u64,
-    seat: Seat,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Attention {
-    /// Found nothing since it was last woken.
-    Asleep,
-    /// Was woken and has not read since.
-    Woken,
-}
-
-enum Seat {
-    /// Waits for a head that may prove not to be for it.
-    Waiting(Box<Asker>),
-    /// Reads this flight.
-    Reading,
-    /// Will be given another flight.
-    Leaving,
-    /// Has been given another flight.
-    Moved(Waiting),
-}
-
-/// What a reader finds.
-pub(crate) enum View {
-    Nothing,
-    Head(Arc<ResponseHead>),
-    Piece(Piece),
-    End,
-    Failed(FetchError),
-    Stored(Arc<Stored>, Option<CacheResult>),
-    Moved(Waiting),
 }
 
 impl Flight {
@@ -478,37 +399,11 @@ impl Flight {
 
 type MutexGuardOf<'a> = std::sync::MutexGuard<'a, State>;
 
-/// Whether a reader has been given the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadSeen {
-    No,
-    Yes,
-}
-
 impl Phase {
     fn is_flying(&self) -> bool {
         match self {
             Self::Asked | Self::Streaming(..) => true,
             Self::Complete(..) | Self::Stored(..) | Self::Failed(_) => false,
-        }
-    }
-}
-
-impl Reader {
-    fn new(waker: Arc<dyn Waker>, connection: u64, seat: Seat) -> Self {
-        Self {
-            waker,
-            connection,
-            attention: Attention::Asleep,
-            position: 0,
-            seat,
-        }
-    }
-
-    fn reads(&self) -> bool {
-        match self.seat {
-            Seat::Waiting(_) | Seat::Reading => true,
-            Seat::Leaving | Seat::Moved(_) => false,
         }
     }
 }
@@ -539,23 +434,5 @@ impl std::fmt::Debug for Flight {
         f.debug_struct("Flight")
             .field("party", &self.party)
             .finish_non_exhaustive()
-    }
-}
-
-/// What a reader that has read everything up to here is told next.
-impl From<Piece> for Progress {
-    fn from(piece: Piece) -> Self {
-        match piece {
-            Piece::Bytes(bytes) => Self::Body(bytes),
-            Piece::File {
-                file,
-                offset,
-                length,
-            } => Self::File {
-                file,
-                offset,
-                length,
-            },
-        }
     }
 }

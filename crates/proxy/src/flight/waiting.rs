@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::stream::{Flight, HeadSeen, View};
+use super::reader::{HeadSeen, View};
+use super::stream::Flight;
 use super::{FetchError, ResponseHead};
 use crate::cache::{Body, Stored};
 use crate::disk::StoredFile;
