@@ -4,9 +4,11 @@
 
 pub mod crowd;
 pub mod demo;
+pub mod experiment;
 pub mod popularity;
 pub mod processes;
 pub mod report;
 pub mod sim;
 pub mod site;
+pub mod storm;
 pub mod story;

@@ -3,6 +3,7 @@
 //! One fetch for an object and its lifetime, however many visitors wait for it (R8).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
 
@@ -31,6 +32,29 @@ pub enum Lookup {
     },
 }
 
+/// What became of a fetch that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// The requests that waited for it.
+    pub waiting: Vec<RequestId>,
+    /// Whether an old copy stands in.
+    pub instead: Instead,
+}
+
+/// What there is instead of an object that could not be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// The copy whose lifetime is over.
+    Stale,
+    /// Nothing.
+    Nothing,
+}
+
+/// How long after its lifetime an object stands in for an origin that cannot be reached, and how
+/// long before the origin is asked again: the server's defaults.
+const STALE_MAX: Duration = Duration::from_secs(600);
+const STALE_RETRY: Duration = Duration::from_secs(5);
+
 /// Objects and flights of one site.
 #[derive(Debug, Default)]
 pub struct RescueCache {
@@ -50,6 +74,7 @@ struct Flight {
 struct Object {
     bytes: u64,
     fresh_until: Timestamp,
+    stale_until: Timestamp,
 }
 
 impl RescueCache {
@@ -79,13 +104,30 @@ impl RescueCache {
         bytes: u64,
         fresh_until: Timestamp,
     ) -> Vec<RequestId> {
-        self.objects
-            .insert(key.clone(), Object { bytes, fresh_until });
-        self.give_up(key, flight)
+        let object = Object {
+            bytes,
+            fresh_until,
+            stale_until: fresh_until + STALE_MAX,
+        };
+        self.objects.insert(key.clone(), object);
+        self.end_flight(key, flight)
     }
 
-    /// Fetch number `flight` failed. Gives the requests that waited for it; none if it is over.
-    pub fn give_up(&mut self, key: &ObjectKey, flight: u64) -> Vec<RequestId> {
+    /// Fetch number `flight` failed. What it would have replaced stands in for a while.
+    pub fn give_up(&mut self, now: Timestamp, key: &ObjectKey, flight: u64) -> GivenUp {
+        let waiting = self.end_flight(key, flight);
+        let instead = match self.objects.get_mut(key) {
+            Some(object) if now < object.stale_until => {
+                let spared_until = now + STALE_RETRY;
+                object.fresh_until = object.fresh_until.max(spared_until.min(object.stale_until));
+                Instead::Stale
+            }
+            Some(_) | None => Instead::Nothing,
+        };
+        GivenUp { waiting, instead }
+    }
+
+    fn end_flight(&mut self, key: &ObjectKey, flight: u64) -> Vec<RequestId> {
         match self.flights.get(key) {
             Some(under_way) if under_way.number == flight => {
                 let ended = self.flights.remove(key);
@@ -133,6 +175,11 @@ mod tests {
             Lookup::Missed { flight: 2 }
         );
         assert_eq!(cache.fetches, 2);
-        assert!(cache.give_up(&key, 1).is_empty());
+        let failed = cache.give_up(stale, &key, 2);
+        assert_eq!(
+            (failed.waiting, failed.instead),
+            (vec![RequestId(4)], Instead::Stale)
+        );
+        assert_eq!(cache.ask(stale, &key, RequestId(5)), Lookup::Hit(10));
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use levee_control::OriginRoute;
 use levee_vocab::{FetchKey, LinkId};
 
-use crate::sim::cache::{Lookup, ObjectKey};
+use crate::sim::cache::{Instead, Lookup, ObjectKey};
 use crate::sim::event::{Arrival, Event, Fetcher, Inner};
 use crate::sim::meter::Account;
 use crate::sim::network::Place;
@@ -17,8 +17,8 @@ use crate::sim::request::{Answer, RequestId};
 use crate::sim::site::{Job, Process};
 use crate::sim::{SiteId, World};
 
-/// How long a rescue server waits for an object.
-const FETCH_WAIT: Duration = Duration::from_secs(5);
+/// How long a rescue server waits for the first byte of an object: the server's default.
+const FETCH_WAIT: Duration = Duration::from_secs(10);
 
 impl World {
     /// Serves an object of an origin from the cache, or fetches it first.
@@ -150,8 +150,12 @@ impl World {
                 }
             }
             None => {
-                for id in running.cache.give_up(object, fetcher.flight) {
-                    let _ = self.turn_away(site, id, Answer::Broken);
+                let given_up = running.cache.give_up(now, object, fetcher.flight);
+                for id in given_up.waiting {
+                    match given_up.instead {
+                        Instead::Stale => self.send_rescued(site, id, fetcher.link),
+                        Instead::Nothing => self.break_off(site, id),
+                    }
                 }
             }
         }

@@ -42,6 +42,10 @@ impl World {
         let Some(running) = self.sites[site.0].running() else {
             return self.fail(id);
         };
+        // A site that was frozen finds connections that visitors have closed long ago.
+        if self.has_left(id) {
+            return self.fail(id);
+        }
         if running.parked.is_empty() && self.consider(site, id) == Settled::Done {
             return;
         }
@@ -209,10 +213,22 @@ impl World {
         Settled::Done
     }
 
-    pub(crate) fn turn_away(&mut self, site: SiteId, id: RequestId, answer: Answer) -> Settled {
+    /// Answers with an error that is nobody's refusal, such as 502.
+    pub(crate) fn break_off(&mut self, site: SiteId, id: RequestId) {
+        self.turn_away(site, id, Answer::Broken);
+    }
+
+    /// Answers without a body. While the link cannot even carry that, the connection is closed.
+    fn turn_away(&mut self, site: SiteId, id: RequestId, answer: Answer) -> Settled {
         let parameters = &self.sites[site.0].settings.parameters;
         let accounted = parameters.redirect_cost(HEAD_BYTES) as u64;
+        let backlog_max = self.sites[site.0].settings.limits.backlog_max;
         if let Some(running) = self.sites[site.0].running_mut() {
+            if running.pacer.backlog() >= backlog_max {
+                running.meter.count_refusal(0);
+                self.fail(id);
+                return Settled::Done;
+            }
             match answer {
                 Answer::Refused => running.meter.count_refusal(accounted),
                 Answer::Broken | Answer::Whole | Answer::Redirect(_) => {

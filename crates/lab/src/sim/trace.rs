@@ -52,6 +52,13 @@ impl Trace {
         }
     }
 
+    /// Writes down what was done to the world.
+    pub fn note(&mut self, now: Timestamp, what: &str) {
+        if self.detail != Detail::Nothing {
+            self.lines.push(format!("{now} {what}"));
+        }
+    }
+
     /// Takes out the lines so far.
     pub fn take_lines(&mut self) -> Vec<String> {
         std::mem::take(&mut self.lines)

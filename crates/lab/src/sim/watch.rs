@@ -183,6 +183,11 @@ impl Watch {
         }
     }
 
+    /// Rescues that began so far.
+    pub fn rescues_begun(&self) -> u64 {
+        self.aliases.len() as u64
+    }
+
     /// Notes that something does not hold.
     pub fn report(&mut self, at: Timestamp, site: SiteId, what: Invariant) {
         self.violations.push(Violation { at, site, what });
