@@ -32,12 +32,14 @@ type Timed = (Response<Incoming>, Duration);
 impl Fetch {
     /// Sends the request; once more on a fresh connection where a reused one proved dead and
     /// nothing forbids it.
-    pub(super) async fn exchange(&mut self, deadline: Instant) -> Result<Reply, FetchError> {
+    pub(super) async fn exchange(&mut self) -> Result<Reply, FetchError> {
         let address = self.asker.source.address;
         let body = self.body.take();
         let repeatable = body.is_none() && self.asker.method.is_idempotent();
+        let limit = self.shared.settings.first_byte_timeout;
         let patience = Patience {
-            deadline,
+            limit,
+            deadline: Instant::now() + limit,
             upload: body.as_ref().map(BodyReceiver::watch),
         };
         let request = self.request(body.map_or(Upload::None, Upload::Stream))?;
@@ -78,8 +80,7 @@ impl Fetch {
     ) -> Result<Result<Timed, Unanswered>, FetchError> {
         self.shared.tally.fetched(&self.asker.key.space);
         let begun = Instant::now();
-        let limit = self.shared.settings.first_byte_timeout;
-        let response = patience.wait(lease.send(request), limit).await?;
+        let response = patience.wait(lease.send(request)).await?;
         Ok(response.map(|response| (response, begun.elapsed())))
     }
 
@@ -107,26 +108,23 @@ impl Fetch {
 
 /// How long a response may take.
 struct Patience {
+    limit: Duration,
+    /// For both attempts together.
     deadline: Instant,
     /// The request's body: as long as it moves, the response is not late.
     upload: Option<UploadWatch>,
 }
 
 impl Patience {
-    async fn wait<T>(
-        &self,
-        sending: impl Future<Output = T>,
-        limit: Duration,
-    ) -> Result<T, FetchError> {
+    async fn wait<T>(&self, sending: impl Future<Output = T>) -> Result<T, FetchError> {
         let late = FetchError::FirstByteTimeout;
         let Some(upload) = &self.upload else {
-            let until = self.deadline.min(Instant::now() + limit);
-            return timeout_at(until, sending).await.map_err(|_| late);
+            return timeout_at(self.deadline, sending).await.map_err(|_| late);
         };
         let mut sending = std::pin::pin!(sending);
         let mut before = upload.moved();
         loop {
-            if let Ok(response) = timeout(limit, sending.as_mut()).await {
+            if let Ok(response) = timeout(self.limit, sending.as_mut()).await {
                 return Ok(response);
             }
             let moved = upload.moved();

@@ -22,11 +22,12 @@ pub struct FetchSettings {
     pub disk: Option<DiskSettings>,
     /// Time to connect. 2 s: a dead rescue link must be noticed while its visitor still waits.
     pub connect_timeout: Duration,
-    /// Time from a sent request to the first byte of the response.
+    /// Time from a request's turn to the first byte of its response, with a second attempt.
     pub first_byte_timeout: Duration,
     /// Time without any byte of a body.
     pub body_timeout: Duration,
-    /// Time that a request waits for the head in all, with the wait for a free place.
+    /// Time that a fetch waits for its turn at a busy source, before the timeouts above begin. 15 s:
+    /// who waits longer has left.
     pub wait_max: Duration,
     /// Bytes of an unshared body that a slow visitor may leave unread.
     pub unread_max: u64,

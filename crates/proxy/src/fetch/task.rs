@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use hyper::body::Body;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 
 use super::body::Filling;
 use super::counters::count;
@@ -89,9 +89,8 @@ impl Fetch {
     }
 
     async fn fly(&mut self) -> Result<(), FetchError> {
-        let deadline = Instant::now() + self.shared.settings.wait_max;
-        let _turn = self.turn(deadline).await?;
-        let reply = match self.exchange(deadline).await {
+        let _turn = self.turn().await?;
+        let reply = match self.exchange().await {
             Ok(reply) => reply,
             Err(error) if error.fault() == Fault::Source && self.fall_back() => {
                 self.shared.tally.failed(error);
@@ -103,9 +102,9 @@ impl Fetch {
     }
 
     /// Waits until few enough fetches from this source run.
-    async fn turn(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, FetchError> {
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, FetchError> {
         let lane = Arc::clone(&self.ticket.lane);
-        match timeout_at(deadline, lane.acquire_owned()).await {
+        match timeout(self.shared.settings.wait_max, lane.acquire_owned()).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(FetchError::Overloaded),
         }
