@@ -53,7 +53,7 @@ pub enum Command {
 }
 
 /// `levee serve`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct Serve {
     /// Folder to serve; everything else has sane defaults.
     #[arg(required_unless_present = "config")]

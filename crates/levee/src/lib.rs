@@ -4,11 +4,19 @@
 
 pub mod admin;
 pub mod admin_client;
+pub mod brain_task;
 pub mod command;
+pub mod community;
 pub mod community_socket;
 pub mod explain;
+pub mod figures;
+pub mod log_hand_over;
+pub mod log_take_over;
+pub mod node;
 pub mod registry_client;
 pub mod registry_server;
 pub mod rescue_link;
+pub mod sampler;
+pub mod serve;
 pub mod settings;
 pub mod state;

@@ -1,3 +1,74 @@
-//! The command line.
+//! The command line: reads what is wanted, runs it, and says in a sentence what went wrong.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use levee::command::{Command, CommandLine, Server};
+use levee::{admin_client, explain, settings};
+
+fn main() -> ExitCode {
+    let done = match CommandLine::parse().command {
+        Command::Serve(serve) => levee::serve::run(&serve),
+        Command::Registry(registry) => levee::serve::run_registry(&registry),
+        Command::Check { file } => explain::check(&file).map(|report| println!("{report}")),
+        Command::Explain {
+            reference: true, ..
+        } => {
+            print!("{}", settings::reference_page());
+            Ok(())
+        }
+        Command::Explain { file, .. } => {
+            explain::explain(file.as_deref()).map(|report| print!("{report}"))
+        }
+        Command::Status { server, json } => show_status(&server, json),
+        Command::Top { server } => watch(&server),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("levee: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn admin_address(server: &Server) -> Result<std::net::SocketAddr, String> {
+    let Some(path) = &server.config else {
+        return Ok(server.admin);
+    };
+    let settings = settings::load(path).map_err(|complaints| explain::told(path, &complaints))?;
+    Ok(settings.admin)
+}
+
+fn show_status(server: &Server, json: bool) -> Result<(), String> {
+    let admin = admin_address(server)?;
+    let runtime = levee::serve::small_runtime()?;
+    if json {
+        println!("{}", runtime.block_on(admin_client::status_text(admin))?);
+    } else {
+        let status = runtime.block_on(admin_client::status(admin))?;
+        print!("{}", levee_observe::render_status_text(&status));
+    }
+    Ok(())
+}
+
+/// Redraws once a second until the server is gone or the person has seen enough (Ctrl-C).
+fn watch(server: &Server) -> Result<(), String> {
+    let admin = admin_address(server)?;
+    levee::serve::small_runtime()?.block_on(async {
+        let mut ticks = tokio::time::interval(std::time::Duration::from_secs(1));
+        loop {
+            ticks.tick().await;
+            let status = admin_client::status(admin).await?;
+            let width = std::env::var("COLUMNS")
+                .ok()
+                .and_then(|text| text.parse().ok());
+            // Clear the screen and go to its corner (ECMA-48), then draw.
+            print!(
+                "\x1b[2J\x1b[H{}",
+                levee_observe::render_top(&status, width.unwrap_or(80))
+            );
+            std::io::Write::flush(&mut std::io::stdout()).map_err(|error| error.to_string())?;
+        }
+    })
+}

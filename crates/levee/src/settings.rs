@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings, LogTarget,
+    CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
     RescueSettings, Settings, SiteSettings, UnknownHost,
 };
 pub use table::{SETTINGS, reference_page};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_control::{Parameters, Thresholds};
+use levee_observe::LogTarget;
 use levee_vocab::{ByteRate, HostName, WebAddress};
 
 use super::read::{Complaint, SettingsFile};
@@ -164,17 +165,6 @@ pub struct LogSettings {
     pub json: bool,
 }
 
-/// Where access lines go.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LogTarget {
-    /// Nowhere.
-    Off,
-    /// Standard output.
-    Stdout,
-    /// This file.
-    File(PathBuf),
-}
-
 impl Settings {
     /// Fills in the defaults and checks the whole.
     ///
@@ -250,6 +240,31 @@ impl Settings {
         parameters.origins_max = self.rescue.origins_max;
         parameters.registry_period = self.rescue.registry_period;
         parameters
+    }
+
+    /// Settings that differ from `old` but take effect only at the next start.
+    pub fn restart_needed(&self, old: &Self) -> Vec<&'static str> {
+        let differs = [
+            ("site.name", self.site.name != old.site.name),
+            ("site.listen", self.site.listen != old.site.listen),
+            ("site.port", self.site.port != old.site.port),
+            ("site.cores", self.site.cores != old.site.cores),
+            ("link.rate", self.link.rate != old.link.rate),
+            ("[community]", self.community != old.community),
+            (
+                "rescue.wait_max",
+                self.rescue.wait_max != old.rescue.wait_max,
+            ),
+            ("[cache]", self.cache != old.cache),
+            ("[limits]", self.limits != old.limits),
+            ("admin.listen", self.admin != old.admin),
+            ("[log]", self.log != old.log),
+            ("state.folder", self.state_folder != old.state_folder),
+        ];
+        differs
+            .into_iter()
+            .filter_map(|(name, differs)| differs.then_some(name))
+            .collect()
     }
 
     fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {

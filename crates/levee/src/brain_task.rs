@@ -1,0 +1,305 @@
+//! The one task that owns the Brain: brings it what happened, carries out what it wants.
+//!
+//! ```text
+//!   interval over · links · registry · deadline · operator  ──Input──▶  Brain
+//!   plan to the cores · links · registry · state folder · log  ◀──Output──
+//! ```
+//!
+//! Nothing is decided here. One rule only is added, because only the shell can know it: an alias that
+//! could not be written to the state folder is not given out, since a crash would forget it and give
+//! its number to somebody else.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_control::{
+    Brain, Input, LinkEstimate, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason,
+    RoutePlan, SendSample,
+};
+use levee_net::Clock;
+use levee_observe::StatusBoard;
+use levee_proxy::{Front, Space};
+use levee_vocab::WebAddress;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::community::Community;
+use crate::figures::{Figures, Surroundings};
+use crate::sampler::Sampler;
+use crate::state::StateFolder;
+
+/// What the operator wants of a running Brain.
+#[derive(Debug)]
+pub enum Order {
+    /// New settings are in force.
+    Change(Box<Parameters>),
+    /// End every rescue; answered when the other sides have been told.
+    Drain(oneshot::Sender<()>),
+}
+
+/// Everything that the Brain task works with.
+pub struct BrainTask {
+    /// The Brain.
+    pub brain: Brain,
+    /// The cores.
+    pub front: Arc<Front>,
+    /// Links and registry; none where the site stands alone.
+    pub community: Option<Community>,
+    /// Where aliases are remembered.
+    pub state: Option<StateFolder>,
+    /// B as measured; none where it is configured.
+    pub link_estimate: Option<LinkEstimate>,
+    /// Where the figures are pinned up.
+    pub board: Arc<StatusBoard>,
+    /// What the figures need to know beside.
+    pub figures: Figures,
+    /// Who else wants to know each new plan.
+    pub plans: watch::Sender<Arc<RoutePlan>>,
+    /// Threads of the front.
+    pub cores: usize,
+    /// Most open connections.
+    pub connections_max: usize,
+    /// What links and registry tell.
+    pub events: mpsc::Receiver<Input>,
+    /// What the operator wants.
+    pub orders: mpsc::Receiver<Order>,
+}
+
+/// A drained Brain has told everybody by then, or they are not listening.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
+
+impl BrainTask {
+    /// Runs until the operator drains it.
+    ///
+    /// Cancel safety: dropped half-way, links close and the cores keep the last plan.
+    pub async fn run(mut self) {
+        let clock = Clock;
+        let (cores, connections_max) = (self.cores, self.connections_max);
+        let mut sampler = Sampler::start(&self.front, clock.now(), cores, connections_max);
+        let mut ticks = self.ticks();
+        self.publish();
+        // Ready before the first interval is over.
+        self.show(&sampler);
+        loop {
+            let deadline = self
+                .brain
+                .next_deadline()
+                .map(|deadline| deadline.since(clock.now()));
+            // Without a deadline the next tick comes first anyway.
+            let deadline = deadline.unwrap_or(Duration::from_secs(3600));
+            let input = tokio::select! {
+                biased;
+                order = self.orders.recv() => match order {
+                    Some(Order::Change(parameters)) => Input::ParametersChanged(parameters),
+                    Some(Order::Drain(done)) => return self.drain(done, &mut sampler).await,
+                    None => return,
+                },
+                _ = ticks.tick() => {
+                    let (view, plan) = (self.brain.view(), self.brain.plan());
+                    let sample = sampler.take(&self.front, clock.now(), &view, plan);
+                    self.measure_link(&mut sampler);
+                    Input::IntervalEnded(sample)
+                }
+                Some(input) = self.events.recv() => input,
+                () = tokio::time::sleep(deadline) => Input::TimerFired,
+            };
+            let ended = matches!(input, Input::IntervalEnded(_));
+            let changed = matches!(input, Input::ParametersChanged(_));
+            self.handle(input, &mut sampler);
+            if changed {
+                ticks = self.ticks();
+            }
+            if ended {
+                self.show(&sampler);
+            }
+        }
+    }
+
+    fn ticks(&self) -> tokio::time::Interval {
+        let interval = self.brain.parameters().interval;
+        let mut ticks = tokio::time::interval_at(Instant::now() + interval, interval);
+        // A late tick is not made up for: the interval was longer, and the sample says so.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
+    }
+
+    fn handle(&mut self, input: Input, sampler: &mut Sampler) {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            if let Input::LinkLost { link, .. } = input {
+                sampler.note_dead(link);
+            }
+            let outputs = self.brain.handle(Clock.now(), input);
+            let mut forgotten = false;
+            for output in outputs {
+                let output = match output {
+                    Output::AcceptSos { link, .. } if forgotten => {
+                        let loss = LinkLoss::Closed;
+                        inputs.push_back(Input::LinkLost { link, loss });
+                        Output::DropLink { link }
+                    }
+                    other @ (Output::AcceptSos { .. }
+                    | Output::CallForHelp { .. }
+                    | Output::RejectSos { .. }
+                    | Output::TellRate { .. }
+                    | Output::ShutDown { .. }
+                    | Output::DropLink { .. }
+                    | Output::SearchRegistry { .. }
+                    | Output::Register { .. }
+                    | Output::SwapPlan
+                    | Output::RememberAliases
+                    | Output::Explain(_)) => other,
+                };
+                if let Output::DropLink { link } = output {
+                    sampler.note_dead(link);
+                }
+                forgotten |= self.carry_out(&output, &mut inputs) == Remembered::No;
+            }
+        }
+    }
+
+    fn carry_out(&self, output: &Output, inputs: &mut VecDeque<Input>) -> Remembered {
+        match output {
+            Output::SwapPlan => self.publish(),
+            Output::RememberAliases => return self.remember(),
+            Output::Explain(reason) => tell(reason),
+            Output::CallForHelp { .. }
+            | Output::AcceptSos { .. }
+            | Output::RejectSos { .. }
+            | Output::TellRate { .. }
+            | Output::ShutDown { .. }
+            | Output::DropLink { .. }
+            | Output::SearchRegistry { .. }
+            | Output::Register { .. } => {
+                inputs.extend(
+                    self.community
+                        .as_ref()
+                        .and_then(|community| community.obey(output)),
+                );
+            }
+        }
+        Remembered::Yes
+    }
+
+    /// Each core gets its part of the budgets by the requests that it has had.
+    fn publish(&self) {
+        let requests = self.front.requests_by_core();
+        let all = requests.iter().sum::<u64>() as f64;
+        // Before there is any demand to go by, and for a core that has had none, a part is kept.
+        let least = 0.1 / requests.len() as f64;
+        let mut shares: Vec<f64> = requests
+            .iter()
+            .map(|&count| (count as f64 / all.max(1.0)).max(least))
+            .collect();
+        let sum: f64 = shares.iter().sum();
+        shares.iter_mut().for_each(|share| *share /= sum);
+        let plan = self.brain.plan();
+        self.front.publish(&plan, &shares);
+        let before = self.plans.send_replace(Arc::clone(&plan));
+        self.forget_ended(&before, &plan);
+    }
+
+    /// Objects of an origin whose rescue is over make room for others.
+    fn forget_ended(&self, before: &RoutePlan, now: &RoutePlan) {
+        let is_served = |plan: &RoutePlan, origin: &OriginRoute| {
+            let mut origins = plan.hosts.origins.iter();
+            origins.any(|other| {
+                other.origin == origin.origin
+                    && matches!(other.phase, OriginPhase::Live | OriginPhase::Ending { .. })
+            })
+        };
+        for origin in &before.hosts.origins {
+            if is_served(before, origin) && !is_served(now, origin) {
+                let WebAddress { host, port } = origin.origin.clone();
+                self.figures.fetcher.forget(&Space::Origin(host, port));
+            }
+        }
+    }
+
+    fn remember(&self) -> Remembered {
+        let Some(state) = &self.state else {
+            return Remembered::Yes;
+        };
+        match state.remember(&self.brain.aliases()) {
+            Ok(()) => Remembered::Yes,
+            Err(error) => {
+                tracing::error!(%error, "cannot remember the aliases given out, so none is given out");
+                Remembered::No
+            }
+        }
+    }
+
+    /// Learns B where nobody configured it.
+    fn measure_link(&mut self, sampler: &mut Sampler) {
+        let Some(estimate) = &mut self.link_estimate else {
+            return;
+        };
+        let before = estimate.rate();
+        estimate.observe(SendSample {
+            sent: sampler.total().bytes.saturating_sub(sampler.before().bytes),
+            elapsed: sampler.elapsed(),
+            held_up: sampler.total().held_up,
+            answering: sampler.total().answering,
+        });
+        let now = estimate.rate();
+        // A change of a percent would only make noise in every plan.
+        if now.share_of(before) > 1.01 || now.share_of(before) < 0.99 {
+            tracing::info!(from = %before, to = %now, "the link's rate is measured anew");
+            let mut parameters = self.brain.parameters().clone();
+            parameters.link = now;
+            self.handle(Input::ParametersChanged(Box::new(parameters)), sampler);
+        }
+    }
+
+    fn show(&self, sampler: &Sampler) {
+        let registry = self
+            .community
+            .as_ref()
+            .map(Community::registry_status)
+            .unwrap_or_default();
+        let surroundings = Surroundings {
+            parameters: self.brain.parameters(),
+            configured_link: self.link_estimate.is_none(),
+            registry,
+            rescue_messages_refused: self.community.as_ref().map_or(0, Community::refused),
+        };
+        self.board.publish(
+            self.figures
+                .status(&self.brain.view(), sampler, &surroundings),
+        );
+    }
+
+    async fn drain(mut self, done: oneshot::Sender<()>, sampler: &mut Sampler) {
+        self.handle(Input::DrainStarted, sampler);
+        if let Some(community) = self.community.take() {
+            // Whoever does not listen finds the link closed.
+            let _ = tokio::time::timeout(FAREWELL_MAX, community.leave()).await;
+        }
+        // The operator may have given up waiting.
+        let _ = done.send(());
+    }
+}
+
+/// Whether the aliases given out are safe on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Remembered {
+    Yes,
+    No,
+}
+
+/// Decisions go to the log as they are; the levels are those of STYLE.md 11.
+fn tell(reason: &Reason) {
+    match reason {
+        Reason::StateChanged { .. } | Reason::RescueBegan { .. } | Reason::RescueEnded { .. } => {
+            tracing::info!("{reason}");
+        }
+        Reason::NoCandidate | Reason::Refusing { .. } => tracing::warn!("{reason}"),
+        Reason::LoadRose { .. }
+        | Reason::RedirectThreshold { .. }
+        | Reason::Asked { .. }
+        | Reason::RateChanged { .. }
+        | Reason::NotHelped { .. }
+        | Reason::SosRejected { .. } => tracing::debug!("{reason}"),
+    }
+}

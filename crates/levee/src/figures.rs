@@ -1,0 +1,265 @@
+//! From what the Brain thinks and the cores counted to the one `Status` that every page shows.
+//!
+//! Only arithmetic: differences into rates, monotonic time into Unix seconds, types into text.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use levee_control::{BrainView, OriginPhase, Parameters, RescueView};
+use levee_net::Clock;
+use levee_observe::{
+    Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
+};
+use levee_proxy::{FetchCounters, Fetcher};
+use levee_vocab::{LinkId, Timestamp};
+
+use crate::sampler::Sampler;
+
+/// What does not change while the server runs, and where the rest is asked for.
+pub struct Figures {
+    /// Name and port of the site.
+    pub site: String,
+    /// The cache.
+    pub fetcher: Fetcher,
+    /// The access log, for what it lost and took over.
+    pub log: levee_observe::AccessLog,
+    /// Lines that rescue servers handed over: taken and refused.
+    pub handed_over: std::sync::Arc<crate::log_take_over::Counts>,
+    /// When the process started.
+    pub started: Timestamp,
+}
+
+/// What the figures need beside the Brain and the counters.
+pub struct Surroundings<'a> {
+    /// Settings in force.
+    pub parameters: &'a Parameters,
+    /// Whether B is configured.
+    pub configured_link: bool,
+    /// How it stands with the registry.
+    pub registry: RegistryStatus,
+    /// Rescue messages refused.
+    pub rescue_messages_refused: u64,
+}
+
+impl Figures {
+    /// The status after a control interval.
+    pub fn status(
+        &self,
+        view: &BrainView,
+        sampler: &Sampler,
+        surroundings: &Surroundings<'_>,
+    ) -> Status {
+        let now = Clock.now();
+        let calendar = Calendar::at(now);
+        let parameters = surroundings.parameters;
+        let thresholds = parameters.thresholds;
+        let peers = |views: &[RescueView]| {
+            views
+                .iter()
+                .map(|view| peer(view, sampler, &calendar))
+                .collect::<Vec<_>>()
+        };
+        let level = |&(resource, level): &(levee_vocab::Resource, f64)| Level {
+            resource: resource.to_string(),
+            level,
+        };
+        Status {
+            site: self.site.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            now: calendar.unix(now),
+            uptime: now.since(self.started).as_secs_f64(),
+            state: view.state.to_string(),
+            ready: true,
+            link: self.link(sampler, surroundings),
+            levels: view.levels.iter().map(level).collect(),
+            thresholds: [
+                thresholds.low,
+                thresholds.alert,
+                thresholds.high,
+                thresholds.cutoff,
+            ],
+            redirect_threshold: view.redirect_threshold,
+            calm_intervals: view.calm_intervals,
+            rates: rates(sampler),
+            lifetime: self.lifetime(sampler, surroundings),
+            rescue_servers: peers(&view.rescue_servers),
+            origins: peers(&view.origins)
+                .into_iter()
+                .chain(ended(sampler))
+                .collect(),
+            candidates: view
+                .candidates
+                .iter()
+                .map(|candidate| (candidate.site.to_string(), candidate.free.as_bytes()))
+                .collect(),
+            registry: surroundings.registry.clone(),
+            hot: hot(sampler),
+            decisions: decisions(view, &calendar),
+            latency: latency(sampler),
+            cache_bytes: self.fetcher.cache_bytes(),
+            connections: sampler.connections(),
+            waiting: sampler.total().waiting,
+        }
+    }
+
+    fn link(&self, sampler: &Sampler, surroundings: &Surroundings<'_>) -> LinkStatus {
+        let carried = sampler.total().link.unwrap_or_default();
+        LinkStatus {
+            capacity: surroundings.parameters.link.as_bytes(),
+            configured: surroundings.configured_link,
+            usable: surroundings.parameters.usable_rate().as_bytes(),
+            carried: carried.carried,
+            peak: carried.peak,
+            backlog: carried.backlog,
+        }
+    }
+
+    fn lifetime(&self, sampler: &Sampler, surroundings: &Surroundings<'_>) -> Lifetime {
+        let total = sampler.total();
+        let counters = self.fetcher.counters();
+        let fetch_errors = counters.errors_total();
+        let FetchCounters {
+            hits,
+            stale_hits,
+            misses,
+            collapsed,
+            fetches,
+            ..
+        } = counters;
+        Lifetime {
+            requests: total.requests,
+            bytes: total.bytes,
+            own_requests: total.own_requests,
+            own_bytes: total.own_bytes,
+            rescue_requests: total.rescue_requests,
+            rescue_bytes: total.rescue_bytes,
+            redirects: total.redirects,
+            redirect_bytes: total.redirect_bytes,
+            fetches_served: total.fetches_served,
+            refused: total.refused,
+            dropped: total.dropped,
+            bad_requests: total.bad_requests,
+            cache_hits: hits + stale_hits,
+            cache_misses: misses,
+            fetches,
+            collapsed,
+            fetch_errors,
+            rescue_messages_refused: surroundings.rescue_messages_refused,
+            log_lines_lost: self.log.lost() + total.log_lines_lost,
+            log_lines_taken_over: self.handed_over.taken(),
+            log_lines_refused: self.handed_over.refused(),
+            redirects_at_risk: sampler.redirects_at_risk(),
+        }
+    }
+}
+
+fn rates(sampler: &Sampler) -> Rates {
+    let load = sampler.load();
+    let seconds = sampler.elapsed().as_secs_f64().max(1e-3);
+    let a_second = |count: u64| count as f64 / seconds;
+    let bytes = |count: u64| a_second(count) as u64;
+    let redirects = load.redirects.values();
+    let (mut cost, mut files, mut redirected) = (0, 0, 0);
+    for traffic in redirects {
+        cost += traffic.bytes;
+        files += traffic.file_bytes;
+        redirected += traffic.requests;
+    }
+    Rates {
+        out: bytes(load.bytes_out()),
+        own: bytes(load.own.bytes),
+        rescue: bytes(load.rescue.values().map(|traffic| traffic.bytes).sum()),
+        redirect: bytes(cost),
+        redirected_files: bytes(files),
+        requests: a_second(
+            sampler
+                .total()
+                .requests
+                .saturating_sub(sampler.before().requests),
+        ),
+        redirects: a_second(redirected),
+        refusals: a_second(load.refused),
+    }
+}
+
+fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
+    let served = sampler.since_rescue_began(view.link);
+    Peer {
+        site: view.peer.to_string(),
+        alias: view.alias.to_string(),
+        since: calendar.unix(view.since),
+        rate: view.rate.as_bytes(),
+        used: view.used.as_bytes(),
+        requests: served.requests,
+        bytes: match view.link {
+            LinkId::Outbound(_) => served.file_bytes,
+            LinkId::Inbound(_) => served.bytes,
+        },
+        phase: "live".to_owned(),
+    }
+}
+
+/// Origins whose rescue is over but whose alias still answers.
+fn ended(sampler: &Sampler) -> impl Iterator<Item = Peer> + '_ {
+    sampler.plan().hosts.origins.iter().filter_map(|origin| {
+        let phase = match origin.phase {
+            OriginPhase::Live => return None,
+            OriginPhase::Ending { .. } => "ending",
+            OriginPhase::Expired { .. } => "expired",
+        };
+        Some(Peer {
+            site: origin.origin.to_string(),
+            alias: origin.alias.to_string(),
+            phase: phase.to_owned(),
+            ..Peer::default()
+        })
+    })
+}
+
+fn decisions(view: &BrainView, calendar: &Calendar) -> Vec<Decision> {
+    let told = |entry: &levee_control::Entry| Decision {
+        at: calendar.unix(entry.at),
+        text: entry.reason.to_string(),
+    };
+    // The page shows the newest first; more than fifty nobody reads.
+    view.decisions.iter().rev().take(50).map(told).collect()
+}
+
+/// Hot URLs are those of the last interval.
+fn hot(sampler: &Sampler) -> Vec<HotUrl> {
+    let seconds = sampler.elapsed().as_secs_f64().max(1e-3);
+    let told = |hot: &levee_proxy::HotCount| HotUrl {
+        url: hot.url.clone(),
+        rate: hot.count as f64 / seconds,
+    };
+    sampler.total().hot.iter().map(told).collect()
+}
+
+fn latency(sampler: &Sampler) -> Latency {
+    let counts = sampler.total().latency.since(&sampler.before().latency);
+    let seconds = |share| counts.quantile(share).unwrap_or_default().as_secs_f64();
+    Latency {
+        p50: seconds(0.5),
+        p99: seconds(0.99),
+    }
+}
+
+/// Monotonic time as a calendar knows it, fixed anew each interval so that a clock that was set
+/// right shows the right time at once.
+struct Calendar {
+    now: Timestamp,
+    unix: Duration,
+}
+
+impl Calendar {
+    fn at(now: Timestamp) -> Self {
+        // Before 1970 the clock is wrong, and so is every date shown.
+        let unix = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self { now, unix }
+    }
+
+    fn unix(&self, at: Timestamp) -> f64 {
+        self.unix.as_secs_f64() + at.as_seconds() - self.now.as_seconds()
+    }
+}

@@ -1,0 +1,606 @@
+//! A running server: every part built and wired in one visible place.
+//!
+//! Order matters once: every socket is bound first, then everything is built, then started. What
+//! fails before the start is told in a sentence and leaves nothing behind. A reload builds what may
+//! change anew and swaps it whole; SIGTERM drains.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use levee_control::{Brain, GateLimits, LinkEstimate, Parameters, RoutePlan};
+use levee_net::{Clock, Shared};
+use levee_observe::{AccessLog, AccessLogThread, History, LogFormat, Status, StatusBoard};
+use levee_proxy::{
+    Bound, DiskSettings, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, Link,
+    Site, SiteTable, Upstream,
+};
+use levee_registry::PrivateAddresses;
+use levee_vocab::{ByteRate, LinkId, WebAddress};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::admin::{self, AdminLimits, StatusSource};
+use crate::brain_task::{BrainTask, Order};
+use crate::community::{Community, Offer};
+use crate::community_socket::address_towards;
+use crate::figures::Figures;
+use crate::log_hand_over;
+use crate::log_take_over::TakeOver;
+use crate::registry_client::{RegistryClient, RegistryClientSettings};
+use crate::rescue_link::{LinkCharge, LinkSettings, RescueLinks};
+use crate::serve::Again;
+use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
+use crate::state::StateFolder;
+
+/// A link below this is served by one core: one core fills 12.5 MB/s (100 Mbit/s) many times over,
+/// and one core keeps the budgets of a small link exact.
+const ONE_CORE_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
+/// What an interface that does not tell its speed is taken for: 100 Mbit/s.
+const UNKNOWN_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
+/// Time for running requests to finish when the server stops.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How often a stopping server looks whether its cores have ended.
+const DRAIN_LOOK: Duration = Duration::from_millis(20);
+
+/// A server that is built and serves.
+pub struct Node {
+    settings: Settings,
+    front: Arc<Front>,
+    orders: mpsc::Sender<Order>,
+    board: Arc<StatusBoard>,
+    admin: TcpListener,
+    admin_address: SocketAddr,
+    brain: JoinHandle<()>,
+    log: AccessLog,
+    log_thread: AccessLogThread,
+    log_tasks: Vec<JoinHandle<()>>,
+    web: WebAddress,
+    address: IpAddr,
+    link: ByteRate,
+}
+
+/// Every socket of the node.
+struct Sockets {
+    front: Bound,
+    admin: TcpListener,
+    rescue: Option<TcpListener>,
+}
+
+impl Node {
+    /// Binds, builds and starts. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// A sentence for the operator; nothing runs then.
+    ///
+    /// Cancel safety: dropped half-way, every socket is closed again.
+    pub async fn build(mut settings: Settings) -> Result<Self, String> {
+        let cores = cores(&settings);
+        let sockets = bind(&settings, cores).await?;
+        let first = sockets.front.local_addresses().first().copied();
+        let first = first.ok_or("no address to listen on")?;
+        if settings.site.port == 0 {
+            settings.site.port = first.port();
+        }
+        if let (Some(community), Some(rescue)) = (&mut settings.community, &sockets.rescue) {
+            community.rescue_listen = rescue.local_addr().map_err(|error| error.to_string())?;
+        }
+        let web = WebAddress {
+            host: settings.site.name.clone(),
+            port: settings.site.port,
+        };
+        let address = own_address(&settings)?;
+        let link = settings.link.rate.unwrap_or_else(interface_speed);
+        let parameters = settings
+            .parameters(web.port, address, link)
+            .check()
+            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
+        let sites = Arc::new(sites(&settings, &web)?);
+        let state = match &settings.state_folder {
+            Some(path) => Some(StateFolder::open(path).map_err(|error| error.to_string())?),
+            None => None,
+        };
+        let parts = Parts {
+            settings,
+            web,
+            address,
+            link,
+            parameters,
+            sites,
+            state,
+            cores,
+        };
+        parts.start(sockets)
+    }
+
+    /// Serves until SIGTERM or SIGINT, then drains. `again` reads the settings for a reload.
+    ///
+    /// # Errors
+    /// When signals cannot be waited for.
+    ///
+    /// Cancel safety: dropped half-way, everything stops at once without draining.
+    pub async fn run(self, again: Again) -> Result<(), String> {
+        let told = |error: std::io::Error| error.to_string();
+        let mut terminate = signal(SignalKind::terminate()).map_err(told)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(told)?;
+        let mut hang_up = signal(SignalKind::hangup()).map_err(told)?;
+        let Self {
+            front,
+            orders,
+            board,
+            admin,
+            admin_address,
+            brain,
+            log,
+            ..
+        } = self;
+        let face = Arc::new(Face {
+            board,
+            again,
+            orders: orders.clone(),
+            front: Arc::clone(&front),
+            log,
+            in_force: Shared::new(self.settings),
+            web: self.web.clone(),
+            address: self.address,
+            link: self.link,
+        });
+        let source: Arc<dyn StatusSource> = face.clone();
+        let admin = tokio::spawn(admin::serve(admin, source, AdminLimits::default()));
+        println!(
+            "levee: ready, site http://{}, admin http://{admin_address}",
+            self.web
+        );
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                () = next(&mut hang_up) => reload(&face).await,
+            }
+        }
+        tracing::info!("draining: no new connections, running requests are finished");
+        drain(&front, &orders).await;
+        admin.abort();
+        self.log_tasks.iter().for_each(JoinHandle::abort);
+        // The task has ended, or hangs on a peer that does not listen.
+        brain.abort();
+        drop((face, admin.await, brain.await));
+        for task in self.log_tasks {
+            // Cancelled just now.
+            let _ = task.await;
+        }
+        drop(front);
+        // The writer ends when nobody can give it lines any more.
+        let writer = self.log_thread;
+        let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        Ok(())
+    }
+}
+
+async fn next(signal: &mut Signal) {
+    signal.recv().await;
+}
+
+async fn reload(face: &Arc<Face>) {
+    let face = Arc::clone(face);
+    // Reads files, so not on the threads that keep the interval.
+    match tokio::task::spawn_blocking(move || face.reload()).await {
+        Ok(Ok(done)) => tracing::info!("{done}"),
+        Ok(Err(error)) => tracing::error!("not reloaded, the old settings stay in force: {error}"),
+        Err(error) => tracing::error!(%error, "reload failed"),
+    }
+}
+
+async fn drain(front: &Front, orders: &mpsc::Sender<Order>) {
+    let (done, drained) = oneshot::channel();
+    if orders.send(Order::Drain(done)).await.is_ok() {
+        // The Brain task answers or is gone.
+        let _ = drained.await;
+    }
+    front.drain(DRAIN_MAX);
+    let all_gone = async {
+        while !front.is_drained() {
+            tokio::time::sleep(DRAIN_LOOK).await;
+        }
+    };
+    if tokio::time::timeout(DRAIN_MAX + DRAIN_LOOK, all_gone)
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            "some requests were not finished in {} s",
+            DRAIN_MAX.as_secs()
+        );
+    }
+}
+
+/// What the node is built from, once every socket is bound.
+struct Parts {
+    settings: Settings,
+    web: WebAddress,
+    address: IpAddr,
+    link: ByteRate,
+    parameters: Parameters,
+    sites: Arc<SiteTable>,
+    state: Option<StateFolder>,
+    cores: usize,
+}
+
+/// What is made of the parts before anything runs.
+struct Made {
+    fetcher: Fetcher,
+    pacer: Option<Arc<Link>>,
+    log: AccessLog,
+    log_thread: AccessLogThread,
+    take_over: TakeOver,
+    brain: Brain,
+}
+
+impl Parts {
+    /// What neither needs a socket nor runs yet.
+    fn make(&self) -> Result<Made, String> {
+        let clock: levee_proxy::Clock = Arc::new(|| Clock.now());
+        let fetcher = Fetcher::new(fetch_settings(&self.settings), Handle::current(), clock)
+            .map_err(|error| error.to_string())?;
+        let (log, log_thread) = access_log(&self.settings)?;
+        let aliases = match &self.state {
+            Some(state) => state.aliases().map_err(|error| error.to_string())?,
+            None => vec![],
+        };
+        Ok(Made {
+            fetcher,
+            pacer: self
+                .settings
+                .link
+                .rate
+                .map(|rate| Arc::new(Link::new(rate))),
+            take_over: TakeOver::new(log.clone()),
+            log,
+            log_thread,
+            brain: Brain::new(self.parameters.clone(), seed(), aliases),
+        })
+    }
+
+    fn start(self, sockets: Sockets) -> Result<Node, String> {
+        let made = self.make()?;
+        let (plans, plans_seen) = watch::channel(made.brain.plan());
+        let front = self.start_front(sockets.front, &made, plans_seen.clone())?;
+        let (events, inbox) = mpsc::channel(EVENTS_MAX);
+        let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
+        let community = self.join(sockets.rescue, made.pacer.clone(), events)?;
+        let board = Arc::<StatusBoard>::default();
+        let task = BrainTask {
+            front: Arc::clone(&front),
+            community,
+            state: self.state,
+            link_estimate: match self.settings.link.rate {
+                Some(_) => None,
+                None => Some(LinkEstimate::new(self.link)),
+            },
+            board: Arc::clone(&board),
+            figures: Figures {
+                site: self.web.to_string(),
+                fetcher: made.fetcher,
+                log: made.log.clone(),
+                handed_over: made.take_over.counts(),
+                started: Clock.now(),
+            },
+            brain: made.brain,
+            plans,
+            cores: self.cores,
+            connections_max: self.settings.limits.connections,
+            events: inbox,
+            orders: orders_inbox,
+        };
+        let hand_over = tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen));
+        let admin_address = sockets
+            .admin
+            .local_addr()
+            .map_err(|error| error.to_string())?;
+        Ok(Node {
+            settings: self.settings,
+            front,
+            orders,
+            board,
+            admin: sockets.admin,
+            admin_address,
+            brain: tokio::spawn(task.run()),
+            log: made.log,
+            log_thread: made.log_thread,
+            log_tasks: vec![hand_over],
+            web: self.web,
+            address: self.address,
+            link: self.link,
+        })
+    }
+
+    fn start_front(
+        &self,
+        bound: Bound,
+        made: &Made,
+        plans: watch::Receiver<Arc<RoutePlan>>,
+    ) -> Result<Arc<Front>, String> {
+        let front = bound.start(FrontParts {
+            plan: made.brain.plan(),
+            sites: Arc::clone(&self.sites),
+            fetcher: Some(made.fetcher.clone()),
+            link: made.pacer.clone(),
+            // Lines for others are kept even where our own log is off.
+            log: self.wants_log().then(|| made.log.sender()),
+            handed_over: Some(handed_over(made.take_over.clone(), plans)),
+        });
+        front.map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    fn wants_log(&self) -> bool {
+        self.settings.log.access != levee_observe::LogTarget::Off
+            || self.settings.community.is_some()
+    }
+
+    fn join(
+        &self,
+        listener: Option<TcpListener>,
+        pacer: Option<Arc<Link>>,
+        events: mpsc::Sender<levee_control::Input>,
+    ) -> Result<Option<Community>, String> {
+        let Some(community) = &self.settings.community else {
+            return Ok(None);
+        };
+        let charge: LinkCharge = match pacer {
+            Some(link) => Arc::new(move |bytes| link.charge(Clock.now(), bytes)),
+            None => Arc::new(|_| {}),
+        };
+        let site = self.settings.site.name.clone();
+        let mut settings = RegistryClientSettings::new(community.registry, site, seed());
+        settings.source = Some(self.address);
+        settings.charge = Arc::clone(&charge);
+        let registry = RegistryClient::start(settings);
+        let mut settings = LinkSettings::new(self.address);
+        settings.private_addresses = private_addresses(community);
+        settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
+        let book = Arc::new(registry.clone());
+        let links = RescueLinks::start(listener, settings, book, charge, events.clone());
+        let offer = Offer {
+            site: self.web.clone(),
+            rescue: (self.address, community.rescue_listen.port()).into(),
+            period: self.settings.rescue.registry_period,
+        };
+        Ok(Some(Community::new(links, registry, offer, events)))
+    }
+}
+
+/// What the admin pages see of the node, and the reload behind one of them.
+struct Face {
+    board: Arc<StatusBoard>,
+    again: Again,
+    orders: mpsc::Sender<Order>,
+    front: Arc<Front>,
+    log: AccessLog,
+    in_force: Shared<Settings>,
+    web: WebAddress,
+    address: IpAddr,
+    link: ByteRate,
+}
+
+impl StatusSource for Face {
+    fn status(&self) -> Arc<Status> {
+        self.board.status()
+    }
+
+    fn history(&self) -> History {
+        self.board.history()
+    }
+
+    fn reload(&self) -> Result<String, String> {
+        let mut settings = (self.again)()?;
+        // Ports that the system chose stay what they are.
+        self.in_force
+            .with(|old| keep_chosen_ports(&mut settings, old));
+        let sites = Arc::new(sites(&settings, &self.web)?);
+        let parameters = settings
+            .parameters(self.web.port, self.address, self.link)
+            .check();
+        let parameters = parameters
+            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
+        self.orders
+            .try_send(Order::Change(Box::new(parameters)))
+            .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
+        self.front.set_sites(&sites);
+        self.log.reopen();
+        let old = self.in_force.replace(settings.clone());
+        let later = settings.restart_needed(&old);
+        if later.is_empty() {
+            return Ok("reloaded".to_owned());
+        }
+        Ok(format!(
+            "reloaded; these take effect at the next start: {}",
+            later.join(", ")
+        ))
+    }
+}
+
+fn keep_chosen_ports(settings: &mut Settings, old: &Settings) {
+    if settings.site.port == 0 {
+        settings.site.port = old.site.port;
+    }
+    if let (Some(new), Some(old)) = (&mut settings.community, &old.community)
+        && new.rescue_listen.port() == 0
+    {
+        new.rescue_listen = old.rescue_listen;
+    }
+}
+
+fn cores(settings: &Settings) -> usize {
+    match settings.site.cores {
+        0 if settings.link.rate.is_some_and(|rate| rate < ONE_CORE_LINK) => 1,
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        cores => cores,
+    }
+}
+
+async fn bind(settings: &Settings, cores: usize) -> Result<Sockets, String> {
+    let mut front = FrontSettings::listening_on(settings.site.listen.clone());
+    front.cores = cores;
+    front.limits.connections = settings.limits.connections;
+    front.deadlines.head = settings.limits.head_time;
+    front.deadlines.idle = settings.limits.idle_time;
+    front.connection_overhead = settings.link.overhead;
+    front.gate = GateLimits {
+        wait_max: settings.rescue.wait_max,
+        ..GateLimits::default()
+    };
+    let front = Front::bind(front).map_err(|error| error.to_string())?;
+    let listen = async |address: SocketAddr, name: &str| {
+        let way_out = format!("stop what listens there or change {name}");
+        TcpListener::bind(address)
+            .await
+            .map_err(|error| format!("cannot bind {address}: {error}; {way_out}"))
+    };
+    let admin = listen(settings.admin, "admin.listen").await?;
+    let rescue = match &settings.community {
+        Some(community) => Some(listen(community.rescue_listen, "community.rescue_listen").await?),
+        None => None,
+    };
+    Ok(Sockets {
+        front,
+        admin,
+        rescue,
+    })
+}
+
+/// Where others reach this server: as configured, else from where it reaches its registry.
+fn own_address(settings: &Settings) -> Result<IpAddr, String> {
+    let Some(community) = &settings.community else {
+        return Ok(IpAddr::from([127, 0, 0, 1]));
+    };
+    match community.address {
+        Some(address) => Ok(address),
+        None => address_towards(community.registry).map_err(|error| {
+            format!(
+                "cannot tell which address leads from {} to this server: {error}; set community.address",
+                community.registry
+            )
+        }),
+    }
+}
+
+/// The fastest interface that is up, as the kernel tells it; the measurement comes down from there.
+fn interface_speed() -> ByteRate {
+    let speed = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let is_up = std::fs::read_to_string(path.join("operstate")).ok()?.trim() == "up";
+        let megabits: u64 = std::fs::read_to_string(path.join("speed"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        (is_up && megabits > 0).then(|| ByteRate::from_kilobytes(megabits * 125))
+    };
+    let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten();
+    interfaces.filter_map(speed).max().unwrap_or(UNKNOWN_LINK)
+}
+
+fn sites(settings: &Settings, web: &WebAddress) -> Result<SiteTable, String> {
+    let content = match &settings.site.content {
+        Content::Folder(path) => {
+            let folder = Folder::open(path).map_err(|error| error.to_string())?;
+            levee_proxy::Content::Folder(Arc::new(folder))
+        }
+        Content::Upstream { authority } => levee_proxy::Content::Upstream(upstream(authority)?),
+    };
+    let site = Site {
+        name: web.clone(),
+        other_names: settings.site.also.clone(),
+        content,
+    };
+    let unknown = match settings.site.unknown_host {
+        UnknownHost::Serve => levee_proxy::UnknownHost::Serve,
+        UnknownHost::Refuse => levee_proxy::UnknownHost::Refuse,
+    };
+    Ok(SiteTable::new(vec![site], unknown))
+}
+
+fn upstream(authority: &str) -> Result<Upstream, String> {
+    use std::net::ToSocketAddrs;
+    let with_port = match authority.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
+        Some(_) | None => format!("{authority}:80"),
+    };
+    let found = with_port
+        .to_socket_addrs()
+        .map_err(|error| error.to_string());
+    let address = found.and_then(|mut all| all.next().ok_or_else(|| "no such host".to_owned()));
+    let address = address.map_err(|error| format!("site.upstream {authority}: {error}"))?;
+    Ok(Upstream {
+        address,
+        authority: None,
+    })
+}
+
+fn fetch_settings(settings: &Settings) -> FetchSettings {
+    let disk = settings.state_folder.as_ref().map(|folder| DiskSettings {
+        folder: folder.join("cache"),
+        limit: settings.cache.disk,
+        object_max: settings.cache.disk,
+    });
+    FetchSettings {
+        memory: settings.cache.memory,
+        memory_object_max: settings.cache.object_memory_max,
+        disk,
+        first_byte_timeout: settings.cache.first_byte_max,
+        stale_if_error: settings.cache.stale_if_error,
+        ..FetchSettings::default()
+    }
+}
+
+fn access_log(settings: &Settings) -> Result<(AccessLog, AccessLogThread), String> {
+    let format = match settings.log.json {
+        true => LogFormat::Json,
+        false => LogFormat::Combined,
+    };
+    AccessLog::start(settings.log.access.clone(), format).map_err(|error| error.to_string())
+}
+
+/// Brings what a rescue server handed over to our log, away from the core that received it.
+fn handed_over(
+    take_over: TakeOver,
+    plans: watch::Receiver<Arc<RoutePlan>>,
+) -> levee_proxy::HandedOverLog {
+    let runtime = Handle::current();
+    Arc::new(move |link: LinkId, body: Bytes| {
+        let targets = plans
+            .borrow()
+            .redirect
+            .as_ref()
+            .map(|redirect| redirect.targets.clone());
+        let target = targets
+            .into_iter()
+            .flatten()
+            .find(|target| target.link == link);
+        let name = target.map_or_else(|| link.to_string(), |target| target.alias.to_string());
+        let take_over = take_over.clone();
+        drop(runtime.spawn_blocking(move || take_over.take(&body, &name)));
+    })
+}
+
+fn private_addresses(community: &CommunitySettings) -> PrivateAddresses {
+    match community.allow_private {
+        true => PrivateAddresses::Permitted,
+        false => PrivateAddresses::Refused,
+    }
+}
+
+/// From the operating system; a predictable seed would only make jitter predictable.
+fn seed() -> u64 {
+    getrandom::u64().unwrap_or(0x5EED)
+}
+
+/// What links and registry tell between two looks of the Brain: a few messages a second for each of at
+/// most 128 rescues.
+const EVENTS_MAX: usize = 1024;
+/// The operator gives one order at a time.
+const ORDERS_MAX: usize = 4;

@@ -1,0 +1,217 @@
+//! Metering (R2): the cores' counters, which only grow, into what one control interval had.
+//!
+//! The cores count by slot, a small number that a rescue has while it lasts; here slots become links
+//! again. Differences are taken over the true length of the interval, so a late tick, a suspended
+//! machine or a stepped clock gives an honest rate and not a spike.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_control::{BrainView, LoadSample, OriginPhase, RoutePlan, Traffic};
+use levee_net::cpu_time;
+use levee_proxy::{Front, Sample, SlotSample};
+use levee_vocab::{LinkId, Timestamp};
+
+/// Intervals of redirects that are at risk when a rescue server proves dead: so long may a hang go
+/// unnoticed.
+const RISK_INTERVALS: usize = 3;
+
+/// Takes samples and remembers the last.
+#[derive(Debug)]
+pub struct Sampler {
+    before: Reading,
+    now: Reading,
+    load: LoadSample,
+    plan: Arc<RoutePlan>,
+    /// What each running rescue has had since it began.
+    served: BTreeMap<LinkId, Traffic>,
+    /// Redirects of the last intervals to each rescue server, newest last.
+    recent: BTreeMap<LinkId, VecDeque<u64>>,
+    redirects_at_risk: u64,
+    connections_max: u64,
+    cores: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Reading {
+    at: Timestamp,
+    cpu: Duration,
+    sample: Sample,
+}
+
+impl Reading {
+    fn take(front: &Front, at: Timestamp) -> Self {
+        Self {
+            at,
+            cpu: cpu_time(),
+            sample: front.sample(),
+        }
+    }
+}
+
+impl Sampler {
+    /// Begins at `now`, for a front with `cores` threads and room for `connections_max`.
+    pub fn start(front: &Front, now: Timestamp, cores: usize, connections_max: usize) -> Self {
+        let reading = Reading::take(front, now);
+        Self {
+            before: reading.clone(),
+            now: reading,
+            load: LoadSample::default(),
+            plan: Arc::default(),
+            served: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            redirects_at_risk: 0,
+            connections_max: connections_max as u64,
+            cores: cores.max(1) as f64,
+        }
+    }
+
+    /// Ends the interval at `now`. `view` and `plan` tell which link holds which slot.
+    pub fn take(
+        &mut self,
+        front: &Front,
+        now: Timestamp,
+        view: &BrainView,
+        plan: Arc<RoutePlan>,
+    ) -> LoadSample {
+        self.before = std::mem::replace(&mut self.now, Reading::take(front, now));
+        self.plan = plan;
+        let elapsed = self.elapsed();
+        let (sample, before) = (&self.now.sample, &self.before.sample);
+        let mut load = LoadSample {
+            elapsed,
+            own: Traffic {
+                bytes: sample.own_bytes.saturating_sub(before.own_bytes),
+                requests: sample.own_requests.saturating_sub(before.own_requests),
+                file_bytes: 0,
+            },
+            refused: (sample.refused + sample.dropped)
+                .saturating_sub(before.refused + before.dropped),
+            waiting: sample.waiting,
+            cpu: self.cpu_level(),
+            connections: sample.connections as f64 / self.connections_max as f64,
+            ..LoadSample::default()
+        };
+        for rescue in &view.rescue_servers {
+            load.redirects
+                .insert(rescue.link, self.redirected(rescue.slot));
+        }
+        let mut rescued = 0;
+        for origin in &self.plan.hosts.origins {
+            match origin.phase {
+                OriginPhase::Live | OriginPhase::Ending { .. } => {
+                    let traffic = self.rescued(origin.slot);
+                    rescued += traffic.bytes;
+                    load.rescue.insert(origin.link, traffic);
+                }
+                OriginPhase::Expired { .. } => {}
+            }
+        }
+        // Redirects back from expired aliases belong to nobody's rescue, but they left over our link.
+        let rescue_bytes = sample.rescue_bytes.saturating_sub(before.rescue_bytes);
+        load.own.bytes += rescue_bytes.saturating_sub(rescued);
+        self.note_rescues(&load);
+        self.load = load.clone();
+        load
+    }
+
+    /// A rescue server proved dead: visitors whom it got lately may not have been served.
+    pub fn note_dead(&mut self, link: LinkId) {
+        let recent = self.recent.remove(&link).unwrap_or_default();
+        self.redirects_at_risk += recent.iter().sum::<u64>();
+    }
+
+    /// True length of the last interval.
+    pub fn elapsed(&self) -> Duration {
+        self.now.at.since(self.before.at)
+    }
+
+    /// What the Brain was told of the last interval.
+    pub fn load(&self) -> &LoadSample {
+        &self.load
+    }
+
+    /// Counters since the start.
+    pub fn total(&self) -> &Sample {
+        &self.now.sample
+    }
+
+    /// Counters before the last interval.
+    pub fn before(&self) -> &Sample {
+        &self.before.sample
+    }
+
+    /// The plan of the last interval.
+    pub fn plan(&self) -> &RoutePlan {
+        &self.plan
+    }
+
+    /// What a running rescue has had since it began.
+    pub fn since_rescue_began(&self, link: LinkId) -> Traffic {
+        self.served.get(&link).copied().unwrap_or_default()
+    }
+
+    /// Redirects to rescue servers that proved dead soon after.
+    pub fn redirects_at_risk(&self) -> u64 {
+        self.redirects_at_risk
+    }
+
+    /// Open connections and their limit.
+    pub fn connections(&self) -> (u64, u64) {
+        (self.now.sample.connections, self.connections_max)
+    }
+
+    fn cpu_level(&self) -> f64 {
+        let used = self.now.cpu.saturating_sub(self.before.cpu);
+        used.as_secs_f64() / self.elapsed().as_secs_f64().max(1e-3) / self.cores
+    }
+
+    fn slot(sample: &Sample, slot: u8) -> SlotSample {
+        sample.slots.get(&slot).copied().unwrap_or_default()
+    }
+
+    fn redirected(&self, slot: u8) -> Traffic {
+        let now = Self::slot(&self.now.sample, slot);
+        let before = Self::slot(&self.before.sample, slot);
+        Traffic {
+            bytes: now
+                .redirect_accounted
+                .saturating_sub(before.redirect_accounted),
+            requests: now.redirects.saturating_sub(before.redirects),
+            file_bytes: now
+                .redirect_file_bytes
+                .saturating_sub(before.redirect_file_bytes),
+        }
+    }
+
+    fn rescued(&self, slot: u8) -> Traffic {
+        let now = Self::slot(&self.now.sample, slot);
+        let before = Self::slot(&self.before.sample, slot);
+        Traffic {
+            bytes: now.rescue_bytes.saturating_sub(before.rescue_bytes),
+            requests: now.rescue_requests.saturating_sub(before.rescue_requests),
+            file_bytes: 0,
+        }
+    }
+
+    fn note_rescues(&mut self, load: &LoadSample) {
+        self.served
+            .retain(|link, _| load.rescue.contains_key(link) || load.redirects.contains_key(link));
+        for (&link, traffic) in load.rescue.iter().chain(&load.redirects) {
+            let served = self.served.entry(link).or_default();
+            served.bytes += traffic.bytes;
+            served.requests += traffic.requests;
+            served.file_bytes += traffic.file_bytes;
+        }
+        self.recent
+            .retain(|link, _| load.redirects.contains_key(link));
+        for (&link, traffic) in &load.redirects {
+            let recent = self.recent.entry(link).or_default();
+            recent.push_back(traffic.requests);
+            if recent.len() > RISK_INTERVALS {
+                recent.pop_front();
+            }
+        }
+    }
+}

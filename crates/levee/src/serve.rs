@@ -1,0 +1,128 @@
+//! `levee serve` and `levee registry`: from the command line to a running process and back to an exit.
+//!
+//! Every socket is bound before anything else is started, so a taken port is told in a sentence and
+//! changes nothing. What runs then is in `node.rs`.
+
+use std::path::Path;
+
+use levee_observe::{LoggingStyle, start_logging};
+use levee_registry::{PrivateAddresses, RegistryLimits};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::command::{Registry, Serve};
+use crate::explain::told;
+use crate::node::Node;
+use crate::registry_server::{self, RegistryServerSettings};
+use crate::settings::{Complaint, Settings, SettingsFile};
+
+/// Serves a site until SIGTERM or SIGINT, then drains.
+///
+/// # Errors
+/// A sentence for the operator: a mistake in the settings, a taken port, an unusable folder.
+pub fn run(serve: &Serve) -> Result<(), String> {
+    log()?;
+    let settings = settings(serve)?;
+    levee_net::raise_open_files();
+    // Two threads: one may be busy with the state folder while the other keeps the interval.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("slow-side")
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let again = serve_again(serve);
+    runtime.block_on(async {
+        let node = Node::build(settings).await?;
+        node.run(again).await
+    })
+}
+
+/// Runs a registry until SIGTERM or SIGINT.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn run_registry(registry: &Registry) -> Result<(), String> {
+    log()?;
+    let mut settings = RegistryServerSettings::default();
+    settings.limits = RegistryLimits {
+        private_addresses: match registry.allow_private {
+            true => PrivateAddresses::Permitted,
+            false => PrivateAddresses::Refused,
+        },
+        ..settings.limits
+    };
+    small_runtime()?.block_on(async {
+        let listener = TcpListener::bind(registry.listen)
+            .await
+            .map_err(|error| format!("cannot bind {}: {error}", registry.listen))?;
+        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+        println!("levee registry: ready on {address}");
+        let stopped = async {
+            tokio::select! {
+                _ = stop.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+        };
+        registry_server::run(listener, settings, stopped).await;
+        Ok(())
+    })
+}
+
+/// A runtime for one small job.
+///
+/// # Errors
+/// When the system gives no thread or file descriptor.
+pub fn small_runtime() -> Result<Runtime, String> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))
+}
+
+/// How to read the settings again at a reload.
+pub type Again = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+
+fn serve_again(serve: &Serve) -> Again {
+    let serve = serve.clone();
+    Box::new(move || settings(&serve))
+}
+
+/// What the file says, and over it what the command line says.
+fn settings(serve: &Serve) -> Result<Settings, String> {
+    let path = serve.config.as_deref().unwrap_or(Path::new("command line"));
+    let complain = |complaints: Vec<Complaint>| told(path, &complaints);
+    let mut file = match &serve.config {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let folder = path.parent().unwrap_or(Path::new("."));
+            SettingsFile::read(&text, folder).map_err(complain)?
+        }
+        None => SettingsFile::default(),
+    };
+    let folder = serve
+        .folder
+        .as_ref()
+        .map(|folder| folder.display().to_string());
+    let over = [
+        ("site.folder", folder),
+        ("site.listen", serve.listen.map(|listen| listen.to_string())),
+        ("site.name", serve.name.clone()),
+        ("admin.listen", serve.admin.map(|admin| admin.to_string())),
+    ];
+    for (name, value) in over {
+        if let Some(value) = value {
+            file.set(name, &value)
+                .map_err(|complaint| complain(vec![complaint]))?;
+        }
+    }
+    Settings::settle(&file).map_err(complain)
+}
+
+fn log() -> Result<(), String> {
+    let filter = std::env::var("LEVEE_LOG").unwrap_or_else(|_| "info".into());
+    start_logging(LoggingStyle::Plain, &filter).map_err(|error| error.to_string())
+}
