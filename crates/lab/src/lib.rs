@@ -9,6 +9,7 @@ pub mod popularity;
 pub mod processes;
 pub mod report;
 pub mod sim;
+pub mod simulate;
 pub mod site;
 pub mod storm;
 pub mod story;

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use levee_lab::demo::{self, DemoArguments};
 use levee_lab::popularity::{self, FitArguments};
+use levee_lab::simulate::{self, ExperimentArguments, StormArguments, StoryArguments};
 
 /// Plays stories with Levee: a flash crowd against real processes, or simulated ones.
 #[derive(Parser)]
@@ -21,11 +22,20 @@ enum Command {
     Demo(DemoArguments),
     /// Draws popularity and sizes from a trace, as the demo's site uses them.
     FitTrace(FitArguments),
+    /// Plays a story under the virtual clock.
+    Story(StoryArguments),
+    /// Plays storms of crowds and faults, and checks the invariants at every event.
+    Storm(StormArguments),
+    /// Plays an experiment of a paper.
+    Experiment(ExperimentArguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::FitTrace(arguments) => popularity::run(&arguments),
+        Command::Story(arguments) => simulate::story(&arguments),
+        Command::Storm(arguments) => simulate::storm(&arguments),
+        Command::Experiment(arguments) => simulate::experiment(&arguments),
     }
 }

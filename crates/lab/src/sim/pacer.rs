@@ -67,6 +67,13 @@ impl<J> Pacer<J> {
         self.rate.time_for(self.queued)
     }
 
+    /// Time that the link needs for what is admitted in one class.
+    pub fn backlog_of(&self, class: SendClass) -> Duration {
+        let jobs = self.queues[class as usize].iter();
+        self.rate
+            .time_for(jobs.map(|job| job.payload + job.overhead).sum())
+    }
+
     /// Admits a response. If the link was idle, the answer is the time until its first piece has
     /// left; otherwise `advance` will come to it.
     pub fn admit(

@@ -224,7 +224,7 @@ impl World {
         let accounted = parameters.redirect_cost(HEAD_BYTES) as u64;
         let backlog_max = self.sites[site.0].settings.limits.backlog_max;
         if let Some(running) = self.sites[site.0].running_mut() {
-            if running.pacer.backlog() >= backlog_max {
+            if running.pacer.backlog_of(SendClass::Redirect) >= backlog_max {
                 running.meter.count_refusal(0);
                 self.fail(id);
                 return Settled::Done;
