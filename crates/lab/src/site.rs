@@ -124,13 +124,13 @@ impl Site {
 
 /// Pages and images of the site: the head of the trace's popularity, which is also what makes up
 /// most of its requests. More would cost the origin's link more fetches than its crowd needs.
-const PAGES: usize = 14;
-const IMAGES: usize = 24;
+const PAGES: usize = 12;
+const IMAGES: usize = 16;
 /// No page shows more images than this.
 const IMAGES_PER_PAGE_MAX: usize = 6;
 /// Limits to the sizes of the trace, whose largest page alone has 170 kB.
-const PAGE_BYTES: (u64, u64) = (1_500, 11_000);
-const IMAGE_BYTES: (u64, u64) = (240, 8_000);
+const PAGE_BYTES: (u64, u64) = (1_500, 9_000);
+const IMAGE_BYTES: (u64, u64) = (240, 6_000);
 /// The preview image: small for a card of 1200 pixels, large for the line it must pass.
 const PREVIEW_BYTES: usize = 18_000;
 

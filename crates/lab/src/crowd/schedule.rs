@@ -3,6 +3,7 @@
 //! Arrivals do not wait for answers (an open loop), as real visitors do not know of each other. The
 //! same seed draws the same crowd, so that two sites can be given exactly the same one.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use levee_vocab::Random;
@@ -41,17 +42,18 @@ pub enum Visit {
 /// Shape of a crowd.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Profile {
-    /// Quiet time before the onset.
+    /// Quiet time before the onset, with one request a second.
     pub calm: Duration,
     /// Length of the crowd.
     pub crowd: Duration,
     /// Fediverse servers, evenly over the crowd.
     pub servers: u32,
-    /// Page loads a second before the onset.
-    pub readers_calm: f64,
     /// Page loads a second in the crowd.
-    pub readers_crowd: f64,
+    pub readers: f64,
 }
+
+/// Page loads a second at a member that has no crowd.
+const EVERYDAY_READERS: f64 = 1.0;
 
 impl Profile {
     /// 740 servers within 60 seconds, as seen in the fediverse, and readers beside them.
@@ -60,17 +62,7 @@ impl Profile {
             calm: Duration::from_secs(6),
             crowd,
             servers: (740.0 * crowd.as_secs_f64() / 60.0).round() as u32,
-            readers_calm: 1.0,
-            readers_crowd: 18.0,
-        }
-    }
-
-    /// The same time without any crowd: only the readers of every day.
-    pub fn without_crowd(self) -> Self {
-        Self {
-            servers: 0,
-            readers_crowd: self.readers_calm,
-            ..self
+            readers: 18.0,
         }
     }
 
@@ -78,34 +70,51 @@ impl Profile {
     pub fn arrivals(&self, seed: u64, site: &Site) -> Vec<Arrival> {
         let mut random = Random::from_seed(seed);
         let mut servers = random.fork();
-        let end = self.calm + self.crowd;
-        let mut arrivals: Vec<Arrival> = (0..self.servers)
-            .map(|server| Arrival {
-                at: self.calm + self.crowd.mul_f64(servers.fraction()),
-                visit: Visit::Preview { server },
+        let mut readers = random.fork();
+        // One page a second without its images: a load that alerts nobody, so that the onset of
+        // the crowd is the onset of everything.
+        let mut arrivals: Vec<Arrival> = (0..self.calm.as_secs())
+            .map(|second| Arrival {
+                at: Duration::from_secs(second),
+                visit: Visit::Single {
+                    path: site.pages[draw_page(&mut random, site)].path.clone(),
+                },
             })
             .collect();
-        let mut draw = |from: Duration, until: Duration, rate: f64| {
-            let mut at = from;
-            loop {
-                // Poisson: the gaps between readers are exponential.
-                let gap = -(1.0 - random.fraction()).ln() / rate;
-                at += Duration::from_secs_f64(gap);
-                if at >= until {
-                    return;
-                }
-                arrivals.push(Arrival {
-                    at,
-                    visit: Visit::Reader {
-                        page: draw_page(&mut random, site),
-                    },
-                });
-            }
-        };
-        draw(Duration::ZERO, self.calm, self.readers_calm);
-        draw(self.calm, end, self.readers_crowd);
+        arrivals.extend((0..self.servers).map(|server| Arrival {
+            at: self.calm + self.crowd.mul_f64(servers.fraction()),
+            visit: Visit::Preview { server },
+        }));
+        let crowd = self.calm..self.calm + self.crowd;
+        arrivals.extend(poisson(&mut readers, site, crowd, self.readers));
         arrivals.sort_by_key(|arrival| arrival.at);
         arrivals
+    }
+
+    /// The visitors of a site that has no crowd in the same time.
+    pub fn everyday(&self, seed: u64, site: &Site) -> Vec<Arrival> {
+        let mut random = Random::from_seed(seed);
+        let whole = Duration::ZERO..self.calm + self.crowd;
+        poisson(&mut random, site, whole, EVERYDAY_READERS)
+    }
+}
+
+/// Readers who come independently of each other, `rate` of them a second.
+fn poisson(random: &mut Random, site: &Site, span: Range<Duration>, rate: f64) -> Vec<Arrival> {
+    let mut arrivals = Vec::new();
+    let mut at = span.start;
+    loop {
+        // The gaps of a Poisson process are exponential.
+        at += Duration::from_secs_f64(-(1.0 - random.fraction()).ln() / rate);
+        if at >= span.end {
+            return arrivals;
+        }
+        arrivals.push(Arrival {
+            at,
+            visit: Visit::Reader {
+                page: draw_page(random, site),
+            },
+        });
     }
 }
 

@@ -129,22 +129,21 @@ impl<'a> Play<'a> {
             let watch = watch.clone();
             watchers.spawn(async move { watch.follow(name, admin, start).await });
         }
-        let party = |place: &Place, profile: Profile, seed: u64| {
+        let party = |place: &Place, arrivals: Vec<Arrival>| {
             let traffic = Traffic::since(start);
-            let arrivals = profile.arrivals(seed, &place.site);
             let crowd = send(place, &traffic, start, arrivals)?;
             Ok::<_, DemoError>(Party { crowd, traffic })
         };
-        let everyday = profile.without_crowd();
+        let crowd = |place: &Place| profile.arrivals(seed, &place.site);
         let members = neighbourhood.members.iter();
         let own = members
             .zip(seed.wrapping_add(1)..)
-            .map(|(member, seed)| party(member, everyday, seed))
+            .map(|(member, seed)| party(member, profile.everyday(seed, &member.site)))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             own,
-            with: party(&neighbourhood.origin, profile, seed)?,
-            without: party(&neighbourhood.alone, profile, seed)?,
+            with: party(&neighbourhood.origin, crowd(&neighbourhood.origin))?,
+            without: party(&neighbourhood.alone, crowd(&neighbourhood.alone))?,
             neighbourhood,
             display,
             profile,
