@@ -6,6 +6,7 @@
 //! neither rustix nor socket2 has a safe call.
 #![allow(unsafe_code)]
 
+mod allocations;
 mod clock;
 mod listener;
 mod mailbox;
@@ -15,6 +16,7 @@ mod shared;
 mod socket;
 mod tcp_info;
 
+pub use allocations::CountingAllocator;
 pub use clock::Clock;
 pub use listener::{Accepted, Listener, ListenerError, PortSharing};
 pub use mailbox::{Mailbox, Sender};

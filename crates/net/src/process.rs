@@ -4,16 +4,17 @@ use std::io;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::clock::read;
 
 /// Processor time of all threads of this process since its start.
 pub fn cpu_time() -> Duration {
-    duration(clock_gettime(ClockId::ProcessCPUTime))
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
 /// Processor time of the calling thread since its start.
 pub fn thread_cpu_time() -> Duration {
-    duration(clock_gettime(ClockId::ThreadCPUTime))
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Raises the soft limit of open files to the hard limit, and tells how many there may be.
@@ -44,12 +45,6 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
-}
-
-fn duration(time: Timespec) -> Duration {
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    let nanoseconds = u32::try_from(time.tv_nsec).unwrap_or_default();
-    Duration::new(seconds, nanoseconds)
 }
 
 #[cfg(test)]
