@@ -9,6 +9,7 @@ use crate::desk::Desk;
 use crate::input::{LinkLoss, LoadSample, Rejection};
 use crate::load::Pressure;
 use crate::output::{Output, Reason, ShutdownCause};
+use crate::parameters::Thresholds;
 use crate::plan::{RedirectPlan, Target};
 use crate::redirect::RedirectLaw;
 use crate::rescue::calls::Calls;
@@ -301,13 +302,16 @@ impl Sos {
     /// although our link could still carry their redirects, and all are well used: files that are
     /// large beside D_redi can leave room that none of them fits in.
     fn need(&self, desk: &Desk) -> Need {
-        let cutoff = desk.parameters.thresholds.cutoff;
-        if !desk.load.is_above(desk.parameters.thresholds.alert) {
+        let Thresholds { alert, cutoff, .. } = desk.parameters.thresholds;
+        if !desk.load.is_above(alert) {
             return Need::None;
         }
-        let used_up = self.redirect_levels().iter().all(|&level| level >= cutoff);
-        let starving = desk.load.pressure() == Pressure::Pressed && desk.load.redirects() < cutoff;
-        if used_up || starving {
+        let levels = self.redirect_levels();
+        let all_reach = |share: f64| levels.iter().all(|&level| level >= share);
+        let waiting = desk.load.pressure() == Pressure::Pressed && desk.load.redirects() < cutoff;
+        // Visitors also wait when a burst meets the budget of an interval. One more rescue server,
+        // with a cold cache, would only put its fetches before their redirects.
+        if all_reach(cutoff) || (waiting && all_reach(alert)) {
             Need::OneMore
         } else {
             Need::None
