@@ -145,6 +145,13 @@ impl Answer {
         (self.head.len() - self.head_sent) as u64 + self.body.length()
     }
 
+    /// The visitor's side of the connection has room again.
+    pub fn unblock(&mut self) {
+        if self.place == Place::Blocked {
+            self.place = Place::Outside;
+        }
+    }
+
     /// Bytes that the visitor took, and those of its request that it sent.
     pub fn moved(&self) -> u64 {
         self.sent + self.flow.as_ref().map_or(0, |flow| flow.uploaded())

@@ -119,10 +119,8 @@ impl Engine {
     }
 
     fn turn(&mut self) {
-        let limit = self.core.settings.limits.connections;
-        let is_crowded = self.connections.open() > limit - limit / 8;
-        self.core
-            .wake_up(Clock.now(), SystemTime::now(), is_crowded);
+        let settled = self.settled();
+        self.core.wake_up(Clock.now(), SystemTime::now(), settled);
         let mut index = 0;
         while let Some((token, readiness)) = self.poller.event(index) {
             index += 1;
@@ -139,6 +137,16 @@ impl Engine {
         self.watch_link();
     }
 
+    /// Whether connections are kept: not while requests wait, nor near the limit, nor at the end.
+    fn settled(&self) -> Settled {
+        let limit = self.core.settings.limits.connections;
+        let is_crowded = self.connections.open() > limit - limit / 8;
+        match self.ending {
+            Ending::No if !is_crowded && self.core.parked.is_empty() => Settled::Keep,
+            Ending::No | Ending::Draining(_) | Ending::Now => Settled::Close,
+        }
+    }
+
     fn on_event(&mut self, token: u64, readiness: Readiness) {
         let Some(connection) = self.connections.find(token) else {
             return;
@@ -146,9 +154,13 @@ impl Engine {
         if readiness.is_readable() && connection.inbound == Inbound::Drained {
             connection.inbound = Inbound::Readable;
         }
-        let is_waiting = matches!(connection.phase, Phase::Parked { .. });
-        if readiness.is_dead() && is_waiting {
-            return self.close(token, Fate::Close);
+        match &mut connection.phase {
+            Phase::Parked { .. } if readiness.is_dead() => return self.close(token, Fate::Close),
+            Phase::Answering(answer) if readiness.is_writable() => answer.unblock(),
+            Phase::Boundary { .. }
+            | Phase::Parked { .. }
+            | Phase::Answering(_)
+            | Phase::Lingering { .. } => {}
         }
         self.drive(token);
     }

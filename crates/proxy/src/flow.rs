@@ -16,6 +16,7 @@ use levee_vocab::Timestamp;
 
 use crate::answer::{Body, FileHandle};
 use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting};
+use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
 
 pub(crate) use upload::{Fed, Gathering, Upload};
@@ -40,6 +41,7 @@ pub(crate) struct Flow {
 pub(crate) struct FlowStart {
     pub waiting: Waiting,
     pub upload: Option<Upload>,
+    pub expectation: Expectation,
     /// Header lines of ours.
     pub lines: Vec<u8>,
     pub closing: Closing,
@@ -88,13 +90,22 @@ enum Interim {
     Wanted,
 }
 
+impl Interim {
+    fn of(expectation: Expectation, upload: Option<&Upload>) -> Self {
+        match (expectation, upload) {
+            (Expectation::Continue, Some(_)) => Self::Wanted,
+            (Expectation::Continue, None) | (Expectation::None | Expectation::Odd, _) => Self::None,
+        }
+    }
+}
+
 /// Status of a request whose sender never finished it.
 const BROKEN_OFF: u16 = 400;
 
 impl Flow {
     /// A flow from a flight.
     pub fn new(start: FlowStart) -> Self {
-        let wants_interim = start.upload.as_ref().is_some_and(Upload::is_expected);
+        let interim = Interim::of(start.expectation, start.upload.as_ref());
         Self {
             source: Source::Flight(start.waiting),
             state: State::Head,
@@ -105,15 +116,13 @@ impl Flow {
             status: 0,
             upload: start.upload,
             uploaded: 0,
-            interim: match wants_interim {
-                true => Interim::Wanted,
-                false => Interim::None,
-            },
+            interim,
         }
     }
 
     /// A flow that gathers the request's body and answers it with 204.
-    pub fn gather(gathering: Gathering, closing: Closing, is_expected: bool) -> Self {
+    pub fn gather(gathering: Gathering, closing: Closing, expectation: Expectation) -> Self {
+        let upload = Upload::gather(gathering);
         Self {
             source: Source::Gathering { done: None },
             state: State::Head,
@@ -122,12 +131,9 @@ impl Flow {
             is_head: false,
             knows_chunks: true,
             status: 0,
-            upload: Some(Upload::gather(gathering)),
+            interim: Interim::of(expectation, Some(&upload)),
+            upload: Some(upload),
             uploaded: 0,
-            interim: match is_expected {
-                true => Interim::Wanted,
-                false => Interim::None,
-            },
         }
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Request<'h, 'b> {
     pub method: &'b str,
     /// Path and query; `*` for OPTIONS of the whole server.
     pub target: &'b str,
+    /// The target without its query.
+    pub path: &'b str,
     pub version: Version,
     /// Name of the Host field, without port; empty where HTTP/1.0 sent none.
     pub host: &'b str,
@@ -63,6 +65,15 @@ pub(crate) enum BodyLength {
     None,
     Known(u64),
     Chunked,
+}
+
+/// Whether the visitor waits with its body until it is told to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expectation {
+    None,
+    Continue,
+    /// Something that nobody can meet.
+    Odd,
 }
 
 /// The fields that the engine itself looks at.
@@ -139,6 +150,7 @@ impl<'h, 'b> Request<'h, 'b> {
         Ok(Some(Self {
             method,
             target,
+            path: host::path_of(target),
             version,
             host: host::name_of(authority)?,
             authority,
@@ -150,17 +162,21 @@ impl<'h, 'b> Request<'h, 'b> {
         }))
     }
 
-    /// The target without its query.
-    pub fn path(&self) -> &'b str {
-        self.target
-            .split_once('?')
-            .map_or(self.target, |(path, _)| path)
-    }
-
     /// Whether a rescue server may answer in our place: it gets no credentials, so it could only
     /// answer wrongly.
     pub fn has_credentials(&self) -> bool {
         self.fields.authorization.is_some() || self.fields.cookie.is_some()
+    }
+
+    /// What the visitor expects before it goes on. HTTP/1.0 cannot expect anything.
+    pub fn expectation(&self) -> Expectation {
+        match (self.fields.expect, self.version) {
+            (None, _) | (Some(_), Version::Http10) => Expectation::None,
+            (Some(value), Version::Http11) if value.eq_ignore_ascii_case(b"100-continue") => {
+                Expectation::Continue
+            }
+            (Some(_), Version::Http11) => Expectation::Odd,
+        }
     }
 
     pub fn is_get_or_head(&self) -> bool {

@@ -17,6 +17,8 @@ const SLOT: Duration = Duration::from_millis(64);
 #[derive(Debug)]
 pub(crate) struct Wheel {
     slots: Vec<Vec<u64>>,
+    /// A bit for each slot that is not empty, so that the next one is found in a few instructions.
+    occupied: [u64; SLOTS / 64],
     /// Number of the next slot that has not been looked at.
     next: u64,
     entries: usize,
@@ -27,6 +29,7 @@ impl Wheel {
     pub fn new(now: Timestamp) -> Self {
         Self {
             slots: vec![Vec::new(); SLOTS],
+            occupied: [0; SLOTS / 64],
             next: number(now),
             entries: 0,
         }
@@ -35,7 +38,9 @@ impl Wheel {
     /// Has `token` looked at soon after `at`, or earlier where that is beyond the wheel. Returns when.
     pub fn set(&mut self, at: Timestamp, token: u64) -> Timestamp {
         let number = (number(at) + 1).clamp(self.next, self.next + SLOTS as u64 - 1);
-        self.slots[number as usize % SLOTS].push(token);
+        let slot = number as usize % SLOTS;
+        self.slots[slot].push(token);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
         self.entries += 1;
         start(number)
     }
@@ -48,9 +53,10 @@ impl Wheel {
                 self.next = last + 1;
                 return;
             }
-            let slot = &mut self.slots[self.next as usize % SLOTS];
-            self.entries -= slot.len();
-            due.append(slot);
+            let slot = self.next as usize % SLOTS;
+            self.entries -= self.slots[slot].len();
+            due.append(&mut self.slots[slot]);
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
             self.next += 1;
         }
     }
@@ -60,9 +66,24 @@ impl Wheel {
         if self.entries == 0 {
             return None;
         }
-        (self.next..self.next + SLOTS as u64)
-            .find(|number| !self.slots[*number as usize % SLOTS].is_empty())
-            .map(start)
+        let first = self.next as usize % SLOTS;
+        let words = self.occupied.len();
+        // The word of the first slot comes twice: its upper bits at the start, its lower at the end.
+        for step in 0..=words {
+            let word = (first / 64 + step) % words;
+            let mask = match step {
+                0 => u64::MAX << (first % 64),
+                last if last == words => !(u64::MAX << (first % 64)),
+                _ => u64::MAX,
+            };
+            let bits = self.occupied[word] & mask;
+            if bits != 0 {
+                let slot = word * 64 + bits.trailing_zeros() as usize;
+                let ahead = (slot + SLOTS - first) % SLOTS;
+                return Some(start(self.next + ahead as u64));
+            }
+        }
+        None
     }
 }
 
@@ -80,6 +101,19 @@ mod tests {
 
     fn at(seconds: f64) -> Timestamp {
         Timestamp::ZERO + Duration::from_secs_f64(seconds)
+    }
+
+    #[test]
+    fn the_next_deadline_is_found_wherever_the_wheel_stands() {
+        for start_at in 0..600_u64 {
+            for ahead in [1, 2, 63, 64, 65, 200, 254] {
+                let now = start(start_at);
+                let mut wheel = Wheel::new(now);
+                let set = wheel.set(start(start_at + ahead), 1);
+                wheel.set(start(start_at + 254), 2);
+                assert_eq!(wheel.next_due(), Some(set), "{start_at} {ahead}");
+            }
+        }
     }
 
     #[test]

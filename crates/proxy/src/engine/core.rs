@@ -119,13 +119,10 @@ impl Core {
     }
 
     /// Looks at the clocks, once a turn.
-    pub fn wake_up(&mut self, now: Timestamp, wall: SystemTime, is_crowded: bool) {
+    pub fn wake_up(&mut self, now: Timestamp, wall: SystemTime, settled: Settled) {
         self.now = now;
         self.date.update(wall);
-        self.settled = match is_crowded || !self.parked.is_empty() {
-            true => Settled::Close,
-            false => Settled::Keep,
-        };
+        self.settled = settled;
     }
 
     /// Decides by `plan` from now on.

@@ -29,7 +29,7 @@ impl Core {
 
     /// What a request for our own paths gets.
     pub(super) fn internal(&self, request: &Request<'_, '_>) -> Work {
-        if request.path() != ACCESS_LOG || self.handed_over.is_none() {
+        if request.path != ACCESS_LOG || self.handed_over.is_none() {
             return Work::Plain(Plain::new(404));
         }
         let Some(link) = self.fetch_link(request) else {
@@ -60,7 +60,7 @@ impl Core {
                 bytes_max: LINES_BYTES_MAX,
             },
             visit.closing,
-            request.fields.expect.is_some(),
+            request.expectation(),
         )));
         self.begin(connection, answer, visit, None);
         Served::Answered

@@ -179,8 +179,7 @@ impl Core {
                 let waker = Arc::clone(&self.waker);
                 let (sender, receiver) =
                     crate::flight::body_channel(UPLOAD_BYTES, length, waker, visit.token);
-                let continues = request.fields.expect.is_some();
-                (Some(Upload::new(sender, continues)), Some(receiver))
+                (Some(Upload::new(sender)), Some(receiver))
             }
             false => (None, None),
         };
@@ -220,6 +219,7 @@ impl Core {
             upload,
             lines,
             closing: visit.closing,
+            expectation: request.expectation(),
             is_head: request.method == "HEAD",
             knows_chunks: knows_chunks(request),
         });

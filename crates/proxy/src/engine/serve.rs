@@ -14,7 +14,7 @@ use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
 use crate::connection::{Connection, Granted, Phase};
-use crate::request::{BodyLength, Request};
+use crate::request::{BodyLength, Expectation, Request};
 use crate::response::Closing;
 use crate::router::{Route, route};
 
@@ -49,11 +49,11 @@ impl Core {
         request: &Request<'_, '_>,
     ) -> Served {
         let granted = connection.granted.take();
-        let path_hash = self.hasher.hash_one(request.path());
+        let path_hash = self.hasher.hash_one(request.path);
         if granted.is_none() {
             self.counters.requests.add(1);
             let hash = path_hash ^ self.hasher.hash_one(request.host).rotate_left(1);
-            self.hot.note(hash, request.host, request.path());
+            self.hot.note(hash, request.host, request.path);
         }
         let route = route(request.host, &self.sites, &self.gate.plan().hosts);
         let kind = self.kind(&route, request);
@@ -166,7 +166,13 @@ impl Core {
             ..*visit
         };
         let answer = Answer::new(head, Body::Empty, visit.kind, 302);
-        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        let wait = self.now.since(visit.began);
+        let mut record = self.record(connection, request, visit.kind, wait);
+        if let (Some(record), Some(plan)) = (&mut record, &self.gate.plan().redirect) {
+            let alias = plan.targets.get(target).map(|target| &target.alias.host);
+            let alias = alias.map_or("", |alias| alias.as_str());
+            record.rescue_server = levee_observe::LogText::new(alias.as_bytes());
+        }
         self.begin(connection, answer, &visit, record);
         Served::Answered
     }
@@ -199,7 +205,7 @@ impl Core {
 
     /// Whether the connection can be used again after this request.
     fn closing(&self, request: &Request<'_, '_>) -> Closing {
-        let waits_for_body = request.fields.expect.is_some();
+        let waits_for_body = request.expectation() != Expectation::None;
         let too_long = match request.body {
             BodyLength::None | BodyLength::Chunked => false,
             BodyLength::Known(bytes) => bytes > self.settings.limits.drained_body_bytes,

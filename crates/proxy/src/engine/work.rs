@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::files::{Conditions, Contents, FileEntry, Found, Judgement, Validators, judge};
 use crate::flight::Source;
 use crate::redirect::write_back;
-use crate::request::{Request, Version};
+use crate::request::{Expectation, Request, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::router::Route;
 use crate::site::Content;
@@ -95,8 +95,7 @@ impl Core {
         if request.method == "CONNECT" {
             return Work::Plain(Plain::new(501));
         }
-        let has_odd_expectation = |value: &[u8]| !value.eq_ignore_ascii_case(b"100-continue");
-        if request.fields.expect.is_some_and(has_odd_expectation) {
+        if request.expectation() == Expectation::Odd {
             return Work::Plain(Plain::new(417));
         }
         match route {
@@ -138,7 +137,7 @@ impl Core {
         }
         let now = self.now;
         let table = self.files.get_mut(site).and_then(Option::as_mut);
-        match table.map(|table| table.find(request.path(), now)) {
+        match table.map(|table| table.find(request.path, now)) {
             Some(Found::File(entry)) => file_work(entry, request),
             Some(Found::Directory) => Work::Plain(moved(request)),
             Some(Found::Missing) | None => {
@@ -295,7 +294,7 @@ pub(super) fn cut(bytes: &Bytes, start: u64, end: u64) -> Bytes {
 /// To the same path with its slash. Several slashes at its start are made one: `//other.example/`
 /// would be a redirect to another host.
 fn moved(request: &Request<'_, '_>) -> Plain {
-    let path = request.path();
+    let path = request.path;
     let query = &request.target[path.len()..];
     let path = path.trim_start_matches('/');
     Plain::with(301, format!("Location: /{path}/{query}\r\n"))

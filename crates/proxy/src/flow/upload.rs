@@ -12,7 +12,6 @@ pub(crate) struct Upload {
     to: To,
     /// What there was no room for.
     held: Option<Bytes>,
-    is_expected: bool,
 }
 
 /// Log lines that are being handed over.
@@ -40,12 +39,11 @@ pub(crate) enum Fed {
 }
 
 impl Upload {
-    /// To an upstream. `is_expected`: the visitor waits for 100 Continue.
-    pub const fn new(sender: BodySender, is_expected: bool) -> Self {
+    /// To an upstream.
+    pub const fn new(sender: BodySender) -> Self {
         Self {
             to: To::Upstream(sender),
             held: None,
-            is_expected,
         }
     }
 
@@ -53,12 +51,7 @@ impl Upload {
         Self {
             to: To::Gathering(gathering),
             held: None,
-            is_expected: false,
         }
-    }
-
-    pub(super) const fn is_expected(&self) -> bool {
-        self.is_expected
     }
 }
 

@@ -9,7 +9,10 @@ pub(super) fn settle<'b>(
     version: Version,
     host: Option<&'b [u8]>,
 ) -> Result<(&'b str, &'b str), Flaw> {
-    if !target.bytes().all(|byte| byte.is_ascii_graphic()) || target.contains('#') {
+    if !target
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'#')
+    {
         return Err(Flaw::BadTarget);
     }
     let host = match (host, version) {
@@ -47,6 +50,12 @@ pub(super) fn settle<'b>(
     }
 }
 
+/// A target without its query.
+pub(super) fn path_of(target: &str) -> &str {
+    let end = target.bytes().position(|byte| byte == b'?');
+    &target[..end.unwrap_or(target.len())]
+}
+
 /// The name in an authority, without its port.
 pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
     if authority.is_empty() {
@@ -57,7 +66,10 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
             let end = rest.find(']').ok_or(Flaw::BadHost)?;
             (&authority[..end + 2], &authority[end + 2..])
         }
-        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        None => {
+            let colon = authority.bytes().position(|byte| byte == b':');
+            authority.split_at(colon.unwrap_or(authority.len()))
+        }
     };
     let port_fits = match port.strip_prefix(':') {
         Some(digits) => digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()),

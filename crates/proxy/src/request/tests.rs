@@ -160,7 +160,7 @@ fn a_good_head_is_cut_into_its_parts() {
     whole(head, |request| {
         assert_eq!(request.method, "GET");
         assert_eq!(request.target, "/a/b?c=d");
-        assert_eq!(request.path(), "/a/b");
+        assert_eq!(request.path, "/a/b");
         assert_eq!(LowerName::of(request.host).as_str(), "www.example.org");
         assert_eq!(request.authority, "WWW.Example.org:8080");
         assert_eq!(request.persistence, Persistence::KeepAlive);

@@ -56,6 +56,30 @@ fn later_responses_of_a_connection_cost_what_tcp_says() {
 }
 
 #[test]
+fn a_slow_visitor_on_a_fast_link_gets_everything() {
+    let setup = Setup {
+        link: Some(ByteRate::from_kilobytes(500_000)),
+        ..Setup::default()
+    };
+    let running = setup.start();
+    running.write("big", vec![7; 30_000_000]);
+    let mut client = running.connect();
+    client.send(get("/big"));
+    // Until the buffers between us are full, and nothing moves any more.
+    let mut last = (0, 0);
+    running.sample_until(|sample| {
+        let same = if sample.bytes == last.0 {
+            last.1 + 1
+        } else {
+            0
+        };
+        last = (sample.bytes, same);
+        sample.bytes > 0 && same > 20_000
+    });
+    assert_eq!(client.receive().body.len(), 30_000_000);
+}
+
+#[test]
 fn several_cores_share_one_link() {
     let rate = ByteRate::from_kilobytes(400);
     let mut setup = Setup {

@@ -120,7 +120,7 @@ impl Running {
     }
 
     /// Takes samples until one fits.
-    pub fn sample_until(&self, fits: impl Fn(&Sample) -> bool) -> Sample {
+    pub fn sample_until(&self, mut fits: impl FnMut(&Sample) -> bool) -> Sample {
         let started = Instant::now();
         loop {
             let sample = self.front.sample();
