@@ -52,6 +52,8 @@ pub(crate) struct CoreCounters {
     pub accepted: Counter,
     pub connections: Counter,
     pub waiting: Counter,
+    pub answering: Counter,
+    pub held_up: Counter,
     pub log_lines_lost: Counter,
     pub panics: Counter,
     pub latency: Histogram,
@@ -116,6 +118,8 @@ impl CoreCounters {
         sample.accepted += self.accepted.read();
         sample.connections += self.connections.read();
         sample.waiting += self.waiting.read();
+        sample.answering += self.answering.read();
+        sample.held_up += self.held_up.read();
         sample.log_lines_lost += self.log_lines_lost.read();
         sample.panics += self.panics.read();
         self.latency.add_to(&mut sample.latency);

@@ -112,9 +112,14 @@ impl Link {
 
     /// Bytes that have left: what was charged less what is still on the wire.
     pub fn carried(&self, now: Timestamp) -> u64 {
+        self.carried_exactly(now) as u64
+    }
+
+    /// The same with the part of a byte that is just leaving, for differences.
+    pub(crate) fn carried_exactly(&self, now: Timestamp) -> f64 {
         let on_wire = Timestamp::from_nanoseconds(self.free_at.load(Relaxed)).since(now);
-        let unsent = self.schedule.rate().bytes_in(on_wire);
-        self.charged.load(Relaxed).saturating_sub(unsent)
+        let unsent = self.schedule.rate().as_bytes() as f64 * on_wire.as_secs_f64();
+        (self.charged.load(Relaxed) as f64 - unsent).max(0.0)
     }
 
     /// A reading for the control interval.

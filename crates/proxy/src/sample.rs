@@ -43,6 +43,10 @@ pub struct Sample {
     pub connections: u64,
     /// Requests that wait for capacity now.
     pub waiting: u64,
+    /// Connections that are being answered now.
+    pub answering: u64,
+    /// Those of them whose bytes the kernel does not take now.
+    pub held_up: u64,
     /// Lines of the access log that were lost because its writer could not keep up.
     pub log_lines_lost: u64,
     /// Connections that were closed because of a bug of ours.

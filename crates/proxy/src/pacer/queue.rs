@@ -26,6 +26,13 @@ impl PacedQueue {
         }
     }
 
+    /// Puts a connection before all others of its class: it goes on with what it has begun.
+    pub fn push_first(&mut self, link: &Link, class: Class, token: u64, now: Timestamp) {
+        self.push(link, class, token, now);
+        let queue = &mut self.classes[class as usize];
+        queue.rotate_right(1);
+    }
+
     /// The first connection of the most urgent class.
     pub fn first(&self) -> Option<(Class, u64)> {
         [Class::Redirect, Class::Fetch, Class::Page]
