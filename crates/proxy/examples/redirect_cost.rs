@@ -98,6 +98,7 @@ fn plan() -> Result<RoutePlan, Failure> {
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
             direct: ByteRate::ZERO,
+            direct_ceiling: ByteRate::ZERO,
             usable: rate,
             usable_share: 0.8,
             connection_overhead: 358,

@@ -164,7 +164,11 @@ impl Flow {
         }
         loop {
             if self.state == State::Over {
-                return Flowed::End;
+                // A response without a body is over with its head, which still has to go out.
+                return match out.is_empty() {
+                    true => Flowed::End,
+                    false => Flowed::More(Body::Empty),
+                };
             }
             let progress = match &mut self.source {
                 Source::Flight(waiting) => waiting.read(),

@@ -63,6 +63,21 @@ fn a_page_under_an_alias_is_fetched_once_and_says_where_it_lives() {
 }
 
 #[test]
+fn the_first_request_for_a_page_may_be_a_head() {
+    // Link preview fetchers begin with HEAD, so a rescue server's very first request is often one.
+    let running = Setup {
+        plan: rescuing(origin(|_| PAGE.into()), OriginPhase::Live),
+        ..Setup::default()
+    }
+    .start();
+    let mut client = running.connect();
+    client.send(at("site-vh1.alias.example:8080", "HEAD", "/a", ""));
+    let response = client.receive_head();
+    assert_eq!((response.status, response.text()), (200, ""));
+    assert_eq!(response.header("content-length"), "5");
+}
+
+#[test]
 fn what_a_rescue_server_must_not_answer_goes_to_the_origin() {
     let address = origin(|_| PAGE.into());
     let plan = rescuing(address, OriginPhase::Live);

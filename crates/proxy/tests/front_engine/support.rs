@@ -156,6 +156,7 @@ pub fn redirecting(alias: &str) -> RoutePlan {
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
             direct: ByteRate::ZERO,
+            direct_ceiling: ByteRate::ZERO,
             usable: ByteRate::from_kilobytes(1_000_000),
             usable_share: 0.8,
             connection_overhead: 358,
