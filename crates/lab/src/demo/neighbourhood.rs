@@ -161,7 +161,8 @@ impl Builder<'_> {
         let public = home.join("public");
         site.write(&public).map_err(prepare("the site's files"))?;
         let settings = home.join("levee.toml");
-        fs::write(&settings, settings_of(&address, link, registry))
+        let log = home.join("access.log");
+        fs::write(&settings, settings_of(&address, link, registry, &log))
             .map_err(prepare("a settings file"))?;
         let arguments = [
             PathBuf::from("serve"),
@@ -182,7 +183,12 @@ impl Builder<'_> {
 
 /// The settings file of a site; ports of the rescue protocol and of the admin pages are picked by
 /// the server.
-fn settings_of(address: &WebAddress, link: u64, registry: Option<SocketAddr>) -> String {
+fn settings_of(
+    address: &WebAddress,
+    link: u64,
+    registry: Option<SocketAddr>,
+    log: &Path,
+) -> String {
     let community = registry.map_or_else(String::new, |registry| {
         format!(
             "[community]\nregistry = \"{registry}\"\nrescue_listen = \"127.0.0.1:0\"\n\
@@ -194,7 +200,7 @@ fn settings_of(address: &WebAddress, link: u64, registry: Option<SocketAddr>) ->
         "# Written by `levee-lab demo`.\n[site]\nname = \"{host}\"\n\
          listen = [\"127.0.0.1:{port}\"]\nfolder = \"public\"\n\n\
          [link]\nrate = \"{kilobytes} kB/s\"\n\n{community}\
-         [admin]\nlisten = \"127.0.0.1:0\"\n\n[log]\naccess = \"access.log\"\n\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n\n[log]\naccess = {log:?}\n\n\
          [state]\nfolder = \"state\"\n",
         host = address.host,
         port = address.port,
@@ -225,9 +231,11 @@ mod tests {
             host: host("news"),
             port: 4000,
         };
-        let member = settings_of(&address, LINK, Some(([127, 0, 0, 1], 7070).into()));
+        let log = Path::new("/home/news/access.log");
+        let member = settings_of(&address, LINK, Some(([127, 0, 0, 1], 7070).into()), log);
         assert!(member.contains("registry = \"127.0.0.1:7070\""));
         assert!(member.contains("rate = \"54 kB/s\""));
-        assert!(!settings_of(&address, LINK, None).contains("[community]"));
+        assert!(member.contains("access = \"/home/news/access.log\""));
+        assert!(!settings_of(&address, LINK, None, log).contains("[community]"));
     }
 }

@@ -11,10 +11,9 @@ const NORMAL_AGAIN_MAX: f64 = 33.0;
 const BOUND_RATIO_MIN: f64 = 0.95;
 /// An order of magnitude, as the paper's 9.8 and 10.1 are.
 const GAIN_MIN: f64 = 9.5;
-/// The visitors' clock is not the link's: what was sent evenly may be read late, when this machine
-/// is busy, and then falls into the next second. Over 20 seconds that does not matter.
-const SEEN_SECOND_MAX: f64 = 1.05;
-const SEEN_LONG_MAX: f64 = 1.0;
+/// What was sent evenly may be read late where this machine is busy, and then falls into the next
+/// window: by as much as the crowd's own machinery was late, and by this much in any case.
+const READ_LATE: f64 = 0.05;
 
 /// Every criterion of a demo.
 pub fn criteria(figures: &Figures) -> Vec<Criterion> {
@@ -33,6 +32,8 @@ pub fn survived(criteria: &[Criterion]) -> bool {
 fn survival(figures: &Figures) -> Vec<Criterion> {
     let with = &figures.with;
     let seen = (with.peak_ratio_seen, with.peak_ratio_seen_long);
+    let late = READ_LATE.max(figures.generator_lag_seconds);
+    let allowed = (1.0 + late, 1.0 + late / 20.0);
     let criterion = |name: &str, promised: String, measured: String, met| Criterion {
         name: name.to_owned(),
         promised,
@@ -67,13 +68,9 @@ fn survival(figures: &Figures) -> Vec<Criterion> {
         ),
         criterion(
             "The same by the visitors' count, worst second and worst 20 s",
-            format!(
-                "at most {} and {}",
-                percent(SEEN_SECOND_MAX),
-                percent(SEEN_LONG_MAX)
-            ),
+            format!("at most {} and {}", percent(allowed.0), percent(allowed.1)),
             format!("{} and {}", percent(seen.0), percent(seen.1)),
-            seen.0 <= SEEN_SECOND_MAX && seen.1 <= SEEN_LONG_MAX,
+            seen.0 <= allowed.0 && seen.1 <= allowed.1,
         ),
     ]
 }
