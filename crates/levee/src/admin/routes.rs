@@ -45,7 +45,8 @@ pub(super) fn refuse(refusal: Refusal) -> Answer {
         Refusal::ForeignHost => whole(
             StatusCode::MISDIRECTED_REQUEST,
             TEXT,
-            "This name may be a stranger's. Ask for this server by its address or as localhost.\n",
+            "This name may be a stranger's. Ask for this server by its address or as localhost, \
+             or put the name into the setting admin.names.\n",
         ),
         Refusal::ForeignOrigin => whole(
             StatusCode::FORBIDDEN,

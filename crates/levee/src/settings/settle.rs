@@ -29,6 +29,8 @@ pub struct Settings {
     pub limits: LimitSettings,
     /// Address of the admin pages.
     pub admin: SocketAddr,
+    /// Names by which the admin pages may be asked for, beside `localhost` and addresses.
+    pub admin_names: Vec<HostName>,
     /// Logs.
     pub log: LogSettings,
     /// Folder for what must outlive a crash.
@@ -191,6 +193,7 @@ impl Settings {
                 idle_time: values.time("limits.idle_time"),
             },
             admin: values.socket("admin.listen"),
+            admin_names: values.hosts("admin.names"),
             log: LogSettings {
                 access: log_target(&values),
                 json: values.text("log.format") == "json",
@@ -258,6 +261,7 @@ impl Settings {
             ("[cache]", self.cache != old.cache),
             ("[limits]", self.limits != old.limits),
             ("admin.listen", self.admin != old.admin),
+            ("admin.names", self.admin_names != old.admin_names),
             ("[log]", self.log != old.log),
             ("state.folder", self.state_folder != old.state_folder),
         ];

@@ -141,6 +141,8 @@ settings! {
 
     "admin.listen", Kind::Socket, "127.0.0.1:9100", "", Restart, "\"127.0.0.1:9100\"",
     "Address of the status page, the dashboard, metrics and reload. Keep it local.";
+    "admin.names", Kind::Hosts, "", "", Restart, "[\"levee.lan\"]",
+    "Names by which browsers may ask the admin address, beside `localhost` and addresses. Others are refused, because a stranger can point a name of his own at it.";
 
     "log.access", Kind::Text, "off", "", Restart, "\"access.log\"",
     "Access log: `off`, `stdout`, or a file.";
