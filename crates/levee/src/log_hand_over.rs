@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use levee_control::{OriginRoute, RoutePlan};
+use levee_control::{HostTable, OriginRoute, RoutePlan};
 use levee_observe::AccessLog;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -39,26 +39,36 @@ pub async fn run(log: AccessLog, mut plans: watch::Receiver<Arc<RoutePlan>>) {
             return;
         }
         let plan = Arc::clone(&plans.borrow_and_update());
-        for alias in log.hand_over().aliases() {
-            let Some(lines) = log.hand_over().take(&alias) else {
+        for host in log.hand_over().aliases() {
+            let Some(lines) = log.hand_over().take(&host) else {
                 continue;
             };
-            let origin = plan
-                .hosts
-                .origins
-                .iter()
-                .find(|origin| origin.alias.as_str() == alias);
-            let sent = match origin {
+            let sent = match origin_of(&host, &plan.hosts) {
                 Some(origin) => hand_over(origin, &lines.body).await,
                 None => Err("its rescue is over".to_owned()),
             };
             if let Err(error) = sent {
-                tracing::warn!(%alias, lines = lines.lines, %error, "log lines could not be handed over");
+                tracing::warn!(%host, lines = lines.lines, %error, "log lines could not be handed over");
                 log.note_lost(lines.lines);
             }
             log.note_lost(lines.left_out);
         }
     }
+}
+
+/// Whose visitors asked for `host`: an alias that we gave out, or an origin's own name, under which
+/// its visitors come while DNS leads some of them to us.
+fn origin_of<'a>(host: &str, hosts: &'a HostTable) -> Option<&'a OriginRoute> {
+    let is_asked_for = |origin: &&Arc<OriginRoute>| {
+        origin.alias.as_str() == host || origin.origin.host.as_str() == host
+    };
+    // Numbers of aliases ascend: of two rescues of one origin, the newer has the key that counts.
+    hosts
+        .origins
+        .iter()
+        .rev()
+        .find(is_asked_for)
+        .map(|origin| &**origin)
 }
 
 async fn hand_over(origin: &OriginRoute, body: &[u8]) -> Result<(), String> {
@@ -124,7 +134,45 @@ async fn post(origin: &OriginRoute, key: &str, body: &[u8]) -> Result<(), String
 
 #[cfg(test)]
 mod tests {
+    use levee_control::OriginPhase;
+    use levee_vocab::{LinkId, Timestamp, WebAddress};
+
     use super::*;
+
+    fn origin(number: u64, name: &str, phase: OriginPhase) -> Arc<OriginRoute> {
+        Arc::new(OriginRoute {
+            slot: 1,
+            link: LinkId::Inbound(number),
+            origin: WebAddress {
+                host: name.parse().unwrap(),
+                port: 80,
+            },
+            address: ([127, 0, 0, 1], 80).into(),
+            alias: format!("www-vh{number}.aliases.example").parse().unwrap(),
+            key: None,
+            ttl: Duration::from_secs(60),
+            phase,
+        })
+    }
+
+    #[test]
+    fn lines_go_to_the_origin_whose_visitors_they_are() {
+        let until = Timestamp::ZERO;
+        let hosts = HostTable {
+            origins: vec![
+                origin(1, "a.example", OriginPhase::Expired { until }),
+                origin(2, "b.example", OriginPhase::Ending { until }),
+                origin(3, "a.example", OriginPhase::Live),
+            ],
+            ..HostTable::default()
+        };
+        let link = |host: &str| origin_of(host, &hosts).map(|origin| origin.link);
+        assert_eq!(link("www-vh1.aliases.example"), Some(LinkId::Inbound(1)));
+        assert_eq!(link("www-vh3.aliases.example"), Some(LinkId::Inbound(3)));
+        assert_eq!(link("a.example"), Some(LinkId::Inbound(3)), "the newer one");
+        assert_eq!(link("b.example"), Some(LinkId::Inbound(2)));
+        assert_eq!(link("c.example"), None);
+    }
 
     #[test]
     fn a_long_log_is_cut_between_lines() {

@@ -8,8 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use levee_control::{Brain, GateLimits, LinkEstimate, Parameters, RoutePlan};
+use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Shared};
 use levee_observe::{AccessLog, AccessLogThread, History, LogFormat, Status, StatusBoard};
 use levee_proxy::{
@@ -17,7 +16,7 @@ use levee_proxy::{
     Site, SiteTable, Upstream,
 };
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, LinkId, WebAddress};
+use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -138,6 +137,7 @@ impl Node {
             log,
             ..
         } = self;
+        let limits = admin_limits(&self.settings);
         let face = Arc::new(Face {
             board,
             again,
@@ -150,7 +150,7 @@ impl Node {
             link: self.link,
         });
         let source: Arc<dyn StatusSource> = face.clone();
-        let admin = tokio::spawn(admin::serve(admin, source, AdminLimits::default()));
+        let admin = tokio::spawn(admin::serve(admin, source, limits));
         println!(
             "levee: ready, site http://{}, admin http://{admin_address}",
             self.web
@@ -268,7 +268,7 @@ impl Parts {
     fn start(self, sockets: Sockets) -> Result<Node, String> {
         let made = self.make()?;
         let (plans, plans_seen) = watch::channel(made.brain.plan());
-        let front = self.start_front(sockets.front, &made, plans_seen.clone())?;
+        let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
         let community = self.join(sockets.rescue, made.pacer.clone(), events)?;
@@ -296,7 +296,10 @@ impl Parts {
             events: inbox,
             orders: orders_inbox,
         };
-        let hand_over = tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen));
+        let log_tasks = vec![
+            tokio::spawn(made.take_over.learn_names(plans_seen.clone())),
+            tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen)),
+        ];
         let admin_address = sockets
             .admin
             .local_addr()
@@ -311,19 +314,14 @@ impl Parts {
             brain: tokio::spawn(task.run()),
             log: made.log,
             log_thread: made.log_thread,
-            log_tasks: vec![hand_over],
+            log_tasks,
             web: self.web,
             address: self.address,
             link: self.link,
         })
     }
 
-    fn start_front(
-        &self,
-        bound: Bound,
-        made: &Made,
-        plans: watch::Receiver<Arc<RoutePlan>>,
-    ) -> Result<Arc<Front>, String> {
+    fn start_front(&self, bound: Bound, made: &Made) -> Result<Arc<Front>, String> {
         let front = bound.start(FrontParts {
             plan: made.brain.plan(),
             sites: Arc::clone(&self.sites),
@@ -331,7 +329,7 @@ impl Parts {
             link: made.pacer.clone(),
             // Lines for others are kept even where our own log is off.
             log: self.wants_log().then(|| made.log.sender()),
-            handed_over: Some(handed_over(made.take_over.clone(), plans)),
+            handed_over: Some(made.take_over.inlet()),
         });
         front.map(Arc::new).map_err(|error| error.to_string())
     }
@@ -557,34 +555,20 @@ fn fetch_settings(settings: &Settings) -> FetchSettings {
     }
 }
 
+fn admin_limits(settings: &Settings) -> AdminLimits {
+    let names = settings.admin_names.iter().map(ToString::to_string);
+    AdminLimits {
+        hosts: names.collect(),
+        ..AdminLimits::default()
+    }
+}
+
 fn access_log(settings: &Settings) -> Result<(AccessLog, AccessLogThread), String> {
     let format = match settings.log.json {
         true => LogFormat::Json,
         false => LogFormat::Combined,
     };
     AccessLog::start(settings.log.access.clone(), format).map_err(|error| error.to_string())
-}
-
-/// Brings what a rescue server handed over to our log, away from the core that received it.
-fn handed_over(
-    take_over: TakeOver,
-    plans: watch::Receiver<Arc<RoutePlan>>,
-) -> levee_proxy::HandedOverLog {
-    let runtime = Handle::current();
-    Arc::new(move |link: LinkId, body: Bytes| {
-        let targets = plans
-            .borrow()
-            .redirect
-            .as_ref()
-            .map(|redirect| redirect.targets.clone());
-        let target = targets
-            .into_iter()
-            .flatten()
-            .find(|target| target.link == link);
-        let name = target.map_or_else(|| link.to_string(), |target| target.alias.to_string());
-        let take_over = take_over.clone();
-        drop(runtime.spawn_blocking(move || take_over.take(&body, &name)));
-    })
 }
 
 fn private_addresses(community: &CommunitySettings) -> PrivateAddresses {

@@ -65,7 +65,8 @@ impl HandOver {
     }
 }
 
-/// The name without its port, in lower case.
+/// The name without its port and the dot of the root, in lower case.
 fn name_of(host: &str) -> String {
-    host.split(':').next().unwrap_or(host).to_ascii_lowercase()
+    let name = host.split(':').next().unwrap_or(host);
+    name.trim_end_matches('.').to_ascii_lowercase()
 }
