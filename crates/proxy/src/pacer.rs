@@ -49,8 +49,8 @@ pub struct Link {
     schedule: Schedule,
     free_at: AtomicU64,
     charged: AtomicU64,
-    /// Admitted, but not on the link yet.
-    queued: AtomicU64,
+    /// Admitted, but not on the link yet; by class.
+    queued: [AtomicU64; 3],
     peak: AtomicU64,
     /// The share of the link that refusals may use, as a clock of its own.
     refusals: Schedule,
@@ -86,7 +86,7 @@ impl Link {
             schedule: Schedule::new(rate),
             free_at: AtomicU64::new(0),
             charged: AtomicU64::new(0),
-            queued: AtomicU64::new(0),
+            queued: Default::default(),
             peak: AtomicU64::new(0),
             refusals: Schedule::new(ByteRate::from_bytes(
                 rate.times(REFUSAL_SHARE).as_bytes().max(1),
@@ -107,7 +107,15 @@ impl Link {
     /// Time that the link needs for what is admitted but has not left.
     pub fn backlog(&self, now: Timestamp) -> Duration {
         let on_wire = Timestamp::from_nanoseconds(self.free_at.load(Relaxed)).since(now);
-        on_wire + self.schedule.rate().time_for(self.queued.load(Relaxed))
+        let queued = self.queued.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        on_wire + self.schedule.rate().time_for(queued)
+    }
+
+    /// The part of the backlog that goes before everything else: redirects and refusals.
+    pub(crate) fn urgent_backlog(&self, now: Timestamp) -> Duration {
+        let on_wire = Timestamp::from_nanoseconds(self.free_at.load(Relaxed)).since(now);
+        let queued = self.queued[Class::Redirect as usize].load(Relaxed);
+        on_wire + self.schedule.rate().time_for(queued)
     }
 
     /// Bytes that have left: what was charged less what is still on the wire.
@@ -171,13 +179,13 @@ impl Link {
     }
 
     /// Notes that `bytes` were admitted and will be sent.
-    pub(crate) fn admit(&self, bytes: u64) {
-        self.queued.fetch_add(bytes, Relaxed);
+    pub(crate) fn admit(&self, class: Class, bytes: u64) {
+        self.queued[class as usize].fetch_add(bytes, Relaxed);
     }
 
     /// Notes that `bytes` of what was admitted were sent, or will never be.
-    pub(crate) fn settle(&self, bytes: u64) {
-        self.queued.fetch_sub(bytes, Relaxed);
+    pub(crate) fn settle(&self, class: Class, bytes: u64) {
+        self.queued[class as usize].fetch_sub(bytes, Relaxed);
     }
 
     /// Whether a refusal of `bytes` may be sent; if so, it is charged to the refusals' share (the

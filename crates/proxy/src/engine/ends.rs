@@ -16,7 +16,7 @@ impl Core {
     /// Ends `answer`, whole or not, at `ended`.
     pub(super) fn settle(&mut self, mut answer: Answer, ended: Timestamp) {
         if let Some(link) = &self.link {
-            link.settle(answer.admitted);
+            link.settle(answer.kind.class(), answer.admitted);
         }
         let latency = ended.since(answer.began);
         self.counters.note_end(answer.status, latency);

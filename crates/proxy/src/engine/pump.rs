@@ -141,7 +141,8 @@ impl Engine {
         if let Some(connection) = self.connections.find(token)
             && let Phase::Answering(answer) = &mut connection.phase
         {
-            link.settle(std::mem::take(&mut answer.admitted));
+            let class = answer.kind.class();
+            link.settle(class, std::mem::take(&mut answer.admitted));
         }
         self.close(token, Fate::Reset);
     }
@@ -174,5 +175,5 @@ fn charge(answer: &mut Answer, lease: &mut Lease<'_>, bytes: u64) {
     lease.left = lease.left.saturating_sub(cost);
     let settled = cost.min(answer.admitted);
     answer.admitted -= settled;
-    lease.link.settle(settled);
+    lease.link.settle(answer.kind.class(), settled);
 }

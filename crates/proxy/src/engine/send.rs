@@ -35,7 +35,7 @@ impl Core {
                 answer.after = After::Close;
             }
             if let Some(link) = &self.link {
-                link.admit(answer.ready());
+                link.admit(answer.kind.class(), answer.ready());
                 answer.admitted += answer.ready();
             }
             return Go::On;

@@ -120,10 +120,28 @@ impl Core {
             Kind::Redirect { .. } | Kind::Refusal => false,
         };
         if is_asked {
-            return self.gate.decide(self.now, ask);
+            return self.decide(ask);
         }
         self.gate.note_direct(self.now, ask.file_bytes);
         Verdict::Serve
+    }
+
+    /// The Gate's word, where the link has room for one: the Gate grants redirects by the interval,
+    /// but resets and retries use the link as well, and a redirect that waits for the link longer
+    /// than a visitor waits is lost. So while redirects alone fill the link, nobody else is let in.
+    pub(super) fn decide(&mut self, ask: &Ask) -> Verdict {
+        let limits = &self.settings.gate;
+        let urgent = match &self.link {
+            Some(link) => link.urgent_backlog(self.now),
+            None => Duration::ZERO,
+        };
+        if urgent < limits.backlog_max || limits.backlog_max.is_zero() {
+            return self.gate.decide(self.now, ask);
+        }
+        match ask.waited < limits.wait_max {
+            true => Verdict::Wait,
+            false => Verdict::Refuse,
+        }
     }
 
     fn park(&mut self, connection: &mut Connection, token: u64, ask: Ask) -> Served {
@@ -196,7 +214,7 @@ impl Core {
         if let Some(link) = &self.link {
             answer.overhead = visit.overhead;
             answer.admitted = answer.ready() + visit.overhead;
-            link.admit(answer.admitted);
+            link.admit(answer.kind.class(), answer.admitted);
         }
         self.note_charged(connection, visit.overhead);
         self.note_begun(answer.kind);

@@ -38,7 +38,8 @@ impl Engine {
                 Some(link) => link.backlog(now),
                 None => Duration::ZERO,
             };
-            let verdict = self.core.gate.decide(now, &request.ask);
+            let ask = request.ask.clone();
+            let verdict = self.core.decide(&ask);
             if verdict == Verdict::Wait {
                 self.core.parked.keep(&mut round);
                 continue;

@@ -77,9 +77,10 @@ fn debits_from_outside_delay_the_others() {
     let expected = Grant::NotBefore(Timestamp::from_seconds(2));
     assert_eq!(link.start(Class::Redirect, now, now, 100), expected);
     assert_eq!(link.backlog(now), Duration::from_secs(1));
-    link.admit(27_000);
+    link.admit(Class::Page, 27_000);
     assert_eq!(link.backlog(now), Duration::from_millis(1500));
-    link.settle(27_000);
+    assert_eq!(link.urgent_backlog(now), Duration::from_secs(1));
+    link.settle(Class::Page, 27_000);
     let half = now + Duration::from_millis(500);
     assert_eq!(link.carried(half), 27_000);
 }

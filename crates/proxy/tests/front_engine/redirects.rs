@@ -137,6 +137,24 @@ fn who_waited_too_long_is_refused_and_beyond_that_dropped() {
 }
 
 #[test]
+fn redirects_wait_outside_while_redirects_alone_fill_the_link() {
+    let mut setup = redirecting_setup();
+    setup.link = Some(ByteRate::from_bytes(2000));
+    setup.settings.gate.wait_max = std::time::Duration::from_secs(3600);
+    let running = setup.start();
+    running.write("a", vec![b'a'; 5000]);
+    let mut clients: Vec<_> = (0..30).map(|_| running.connect()).collect();
+    for client in &mut clients {
+        client.send(get("/a"));
+    }
+    let sample = running.sample_until(|sample| sample.requests == 30);
+    // One redirect takes the link a quarter of a second; the limit is one second.
+    assert!(sample.waiting >= 24, "{sample:?}");
+    assert!(sample.link.unwrap().backlog < 1.4, "{sample:?}");
+    assert_eq!(clients[0].receive().status, 302);
+}
+
+#[test]
 fn a_new_plan_ends_redirecting() {
     let running = redirecting_setup().start();
     running.write("a", "aa");
