@@ -168,11 +168,12 @@ fn binary(arguments: &DemoArguments) -> Result<PathBuf, DemoError> {
     Ok(own.parent().unwrap_or(Path::new(".")).join("levee"))
 }
 
-/// Ctrl-C and SIGTERM, listened for from before the first process is started: then no moment is left
+/// Ctrl-C, SIGTERM and a closed terminal, listened for from before the first process is started: then no moment is left
 /// in which the demo could end without stopping what it started.
 struct Stop {
     interrupted: Signal,
     terminated: Signal,
+    hung_up: Signal,
 }
 
 impl Stop {
@@ -181,6 +182,7 @@ impl Stop {
         Ok(Self {
             interrupted: listen(SignalKind::interrupt())?,
             terminated: listen(SignalKind::terminate())?,
+            hung_up: listen(SignalKind::hangup())?,
         })
     }
 
@@ -190,6 +192,7 @@ impl Stop {
             done = work => Ok(done),
             _ = self.interrupted.recv() => Err(DemoError::Stopped),
             _ = self.terminated.recv() => Err(DemoError::Stopped),
+            _ = self.hung_up.recv() => Err(DemoError::Stopped),
         }
     }
 }

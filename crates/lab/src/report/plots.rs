@@ -76,7 +76,8 @@ fn svg(draw: impl FnOnce(&Area) -> Result<(), Failed>) -> Result<String, Failed>
 }
 
 fn requests(area: &Area, series: &Series) -> Result<(), Failed> {
-    let offered = series.with.iter().map(|second| second.offered as f64);
+    let requests = |second: &Second| second.offered.max(second.answered) as f64;
+    let offered = series.with.iter().map(requests);
     let redirects = series.redirects.iter().map(|&count| count as f64);
     let top = highest(offered.chain(redirects)).max(10.0);
     let mut chart = frame(area, series, 0.0..top * 1.15, "requests/s")?;
