@@ -77,6 +77,10 @@ pub struct ParameterError {
     pub range: &'static str,
 }
 
+/// Time of the link that makes a file large: ten such files take a second, in which a visitor of a
+/// cold rescue server still waits gladly.
+const LARGE_FILE_TIME: Duration = Duration::from_millis(100);
+
 /// Most characters of `alias_host`: the label still has room for `-vh` and twenty digits.
 const ALIAS_HOST_MAX: usize = 40;
 
@@ -135,6 +139,14 @@ impl Parameters {
     /// D_resc = D_out * (1 - T_alert): what may be spent on rescuing others.
     pub fn rescue_rate(&self) -> ByteRate {
         self.usable_rate().times(1.0 - self.thresholds.alert)
+    }
+
+    /// Size from which a file goes by consistent hashing: `large_file`, or what our link needs a
+    /// tenth of a second for. Each rescue server fetches a file over the link that is overrun, so
+    /// on a small link even a page is large.
+    pub fn large_file_here(&self) -> u64 {
+        let tenth = self.usable_rate().bytes_in(LARGE_FILE_TIME);
+        self.large_file.min(tenth.max(1))
     }
 
     /// A_redi = (n + overhead) * U: what a redirect of `redirect_bytes` counts (dotslash 4.3).
@@ -303,6 +315,7 @@ mod tests {
         assert_eq!(parameters.rescue_rate(), ByteRate::from_kilobytes(500));
         assert_eq!(parameters.redirect_cost(227), 468.0);
         assert_eq!(parameters.idle_max, Duration::from_secs(300));
+        assert_eq!(parameters.large_file_here(), 100_000);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod fixtures;
 use std::time::Duration;
 
 use fixtures::{accepted, at, called, candidate, own, parameters};
-use levee_control::{Ask, Brain, Gate, GateLimits, Input, Redirectability, Verdict};
+use levee_control::{Ask, Brain, Gate, GateLimits, Input, Redirectability, Traffic, Verdict};
 
 #[test]
 fn a_decision_allocates_nothing() {
@@ -19,11 +19,19 @@ fn a_decision_allocates_nothing() {
         candidate("www.rescue2.example", 4000),
     ];
     brain.handle(at(0), Input::CandidatesFound(found));
+    let mut sample = own(2000);
     for second in 1..=2 {
-        let mut sample = own(2000);
         sample.waiting = 10;
-        let outputs = brain.handle(at(second), Input::IntervalEnded(sample));
-        brain.handle(at(second), accepted(called(&outputs).unwrap(), 400, true));
+        let outputs = brain.handle(at(second), Input::IntervalEnded(sample.clone()));
+        let link = called(&outputs).unwrap();
+        brain.handle(at(second), accepted(link, 400, true));
+        // All that it takes, so that the second is asked as well.
+        let used = Traffic {
+            bytes: 46_800,
+            requests: 100,
+            file_bytes: 400_000,
+        };
+        sample.redirects.insert(link, used);
     }
     gate.adopt(at(2), brain.plan(), 1.0);
     let mut verdicts = [0_u32; 4];

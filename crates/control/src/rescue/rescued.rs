@@ -263,7 +263,7 @@ impl Sos {
             usable: parameters.usable_rate(),
             usable_share: parameters.usable,
             connection_overhead: parameters.connection_overhead,
-            large_file: parameters.large_file,
+            large_file: parameters.large_file_here(),
             targets: targets.collect(),
         }
     }
