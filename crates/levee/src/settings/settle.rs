@@ -458,10 +458,13 @@ fn cache(values: &Values<'_>) -> CacheSettings {
 }
 
 fn log_target(values: &Values<'_>) -> LogTarget {
-    match values.text("log.access").as_str() {
-        "off" => LogTarget::Off,
-        "stdout" => LogTarget::Stdout,
-        path => LogTarget::File(path.into()),
+    match (
+        values.path("log.access"),
+        values.text("log.access").as_str(),
+    ) {
+        (Some(path), _) => LogTarget::File(path),
+        (None, "stdout") => LogTarget::Stdout,
+        (None, _) => LogTarget::Off,
     }
 }
 
@@ -577,6 +580,19 @@ mod tests {
         assert_eq!(settings.link.usable, 0.8);
         assert_eq!(settings.rescue.thresholds, [0.1, 0.5, 0.75, 0.9]);
         assert!(settings.community.is_none());
+    }
+
+    #[test]
+    fn the_log_file_is_seen_from_the_settings_folder() {
+        let file = |access: &str| {
+            let text = format!("[site]\nfolder = \"p\"\n[log]\naccess = \"{access}\"\n");
+            let file = SettingsFile::read(&text, Path::new("/site")).unwrap();
+            Settings::settle(&file).unwrap().log.access
+        };
+        assert_eq!(file("a.log"), LogTarget::File("/site/a.log".into()));
+        assert_eq!(file("/var/a.log"), LogTarget::File("/var/a.log".into()));
+        assert_eq!(file("stdout"), LogTarget::Stdout);
+        assert_eq!(file("off"), LogTarget::Off);
     }
 
     #[test]

@@ -144,7 +144,7 @@ settings! {
     "admin.names", Kind::Hosts, "", "", Restart, "[\"levee.lan\"]",
     "Names by which browsers may ask the admin address, beside `localhost` and addresses. Others are refused, because a stranger can point a name of his own at it.";
 
-    "log.access", Kind::Text, "off", "", Restart, "\"access.log\"",
+    "log.access", Kind::Output, "off", "", Restart, "\"access.log\"",
     "Access log: `off`, `stdout`, or a file.";
     "log.format", Kind::Choice(&["combined", "json"]), "combined", "", Restart, "\"json\"",
     "Format of the access log.";

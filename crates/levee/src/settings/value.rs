@@ -26,6 +26,8 @@ pub enum Kind {
     Sockets,
     /// A file or folder, seen from the settings file's folder.
     Path,
+    /// `off`, `stdout`, or a file as with [`Kind::Path`].
+    Output,
     /// Bytes a second.
     Rate,
     /// Bytes.
@@ -53,7 +55,7 @@ pub enum Value {
     Address(IpAddr),
     /// Of [`Kind::Socket`] or [`Kind::Sockets`].
     Sockets(Vec<SocketAddr>),
-    /// Of [`Kind::Path`].
+    /// Of [`Kind::Path`], or a file of [`Kind::Output`].
     Path(PathBuf),
     /// Of [`Kind::Rate`].
     Rate(ByteRate),
@@ -88,6 +90,8 @@ impl Kind {
                 Ok(Value::Sockets(vec![socket]))
             }
             Self::Path => Ok(Value::Path(text.into())),
+            Self::Output if ["off", "stdout"].contains(&text) => Ok(Value::Text(text.into())),
+            Self::Output => Ok(Value::Path(text.into())),
             Self::Rate => rate(text).map(Value::Rate),
             Self::Size => size(text).map(Value::Number),
             Self::Time => time(text).map(Value::Time),
@@ -117,6 +121,7 @@ impl Kind {
             Self::Socket => "address:port".into(),
             Self::Sockets => "list of address:port".into(),
             Self::Path => "path".into(),
+            Self::Output => "off, stdout, or path".into(),
             Self::Rate => "rate (kB/s, MB/s, kbit/s, Mbit/s)".into(),
             Self::Size => "size (kB, MB, KiB, MiB, GiB)".into(),
             Self::Time => "time (ms, s, min, h, days)".into(),
