@@ -168,8 +168,8 @@ fn binary(arguments: &DemoArguments) -> Result<PathBuf, DemoError> {
     Ok(own.parent().unwrap_or(Path::new(".")).join("levee"))
 }
 
-/// Ctrl-C, SIGTERM and a closed terminal, listened for from before the first process is started: then no moment is left
-/// in which the demo could end without stopping what it started.
+/// Ctrl-C, SIGTERM and a closed terminal, listened for from before the first process is started:
+/// no moment is left in which the demo could end without stopping what it started.
 struct Stop {
     interrupted: Signal,
     terminated: Signal,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use http::Method;
 use tokio::task::JoinSet;
 
 use super::display::{Display, Scene};
@@ -13,7 +14,7 @@ use super::neighbourhood::{LINK, Neighbourhood, Place};
 use super::sums::{BoundPlayed, CONNECTION_OVERHEAD, MemberSeen, Played, Side};
 use super::watch::{self, Watch};
 use super::{DemoArguments, DemoError, TICK, machine};
-use crate::crowd::client::{Habit, Visitor};
+use crate::crowd::client::{Habit, Trail, Visitor};
 use crate::crowd::ledger::{Asked, Ledger, Record};
 use crate::crowd::meter::Traffic;
 use crate::crowd::schedule::{Arrival, Profile, steady};
@@ -25,6 +26,8 @@ const CANDIDATES_WITHIN: Duration = Duration::from_secs(20);
 const BOUND_LENGTH: Duration = Duration::from_secs(20);
 /// What the bound phase offers, against the bound: a little more than can be answered.
 const BOUND_OFFERED: f64 = 1.05;
+/// Time to draw the crowds before the first visitor is due.
+const LEAD: Duration = Duration::from_millis(500);
 /// N_low is 30 intervals; what takes longer than twice that has failed.
 const NORMAL_WITHIN: Duration = Duration::from_secs(60);
 
@@ -121,7 +124,7 @@ impl<'a> Play<'a> {
         profile: Profile,
         seed: u64,
     ) -> Result<Self, DemoError> {
-        let start = Instant::now();
+        let start = Instant::now() + LEAD;
         let watch = Watch::default();
         let mut watchers = JoinSet::new();
         for place in neighbourhood.places() {
@@ -181,10 +184,16 @@ impl<'a> Play<'a> {
         let Some(redirect_bytes) = expected_redirect(&records, &post.path, &paths) else {
             return Ok(None);
         };
+        self.warm_caches(&paths).await?;
         let rate = BOUND_OFFERED * LINK as f64 / (redirect_bytes + CONNECTION_OVERHEAD as f64);
         let arrivals = steady(rate, BOUND_LENGTH, &paths);
         let start = Instant::now();
-        let crowd = send(origin, &self.with.traffic, start, arrivals)?;
+        let crowd = send(
+            &self.neighbourhood.origin,
+            &self.with.traffic,
+            start,
+            arrivals,
+        )?;
         while !crowd.is_over() {
             let left = BOUND_LENGTH.checked_sub(start.elapsed());
             self.tick("as many redirects as the link can carry", left)
@@ -196,6 +205,30 @@ impl<'a> Play<'a> {
             rate,
             records: crowd.ledger().records(),
         }))
+    }
+
+    /// Asks every rescue server for `paths` under its alias: one that was drafted late may not have
+    /// met all of them, and the bound phase leaves the link no room for fetches.
+    async fn warm_caches(&mut self, paths: &[String]) -> Result<(), DemoError> {
+        let visitor = Visitor::new(
+            Traffic::since(self.start),
+            "levee-lab".to_owned(),
+            Habit::KeepAlive,
+        );
+        for peer in self.watch.last("news").rescue_servers {
+            for path in paths {
+                let Ok(url) = format!("http://{}{path}", peer.alias).parse() else {
+                    continue;
+                };
+                let mut trail = Trail::default();
+                let fetching = visitor.fetch(&Method::GET, &url, &mut trail);
+                // What stays cold shows in the figures of the phase.
+                let _ = tokio::time::timeout(PATIENCE, fetching).await;
+            }
+            self.tick("rescue servers' caches are made warm", None)
+                .await?;
+        }
+        Ok(())
     }
 
     /// Until nobody helps anybody any more and the crowd alone has gone home too.

@@ -83,6 +83,8 @@ pub struct LifetimeSeen {
 pub struct PeerSeen {
     /// Name and port.
     pub site: String,
+    /// The alias in use, with its port.
+    pub alias: String,
     /// D_redi.
     pub rate: u64,
 }

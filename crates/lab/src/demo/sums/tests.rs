@@ -74,6 +74,7 @@ fn made_up() -> Played {
             rescue_servers: vec![PeerSeen {
                 site: "alice.localhost:2".to_owned(),
                 rate: 9,
+                ..PeerSeen::default()
             }],
             link: LinkSeen {
                 peak: 27_000,
