@@ -170,7 +170,7 @@ impl Brain {
 
     fn keep_house(&mut self) {
         let desk = &mut self.desk;
-        desk.aliases.expire(desk.now, desk.parameters.alias_keep);
+        desk.aliases.expire(desk.now, &desk.parameters);
         desk.forget_keys();
         self.talk_to_registry();
         self.renew_plan();

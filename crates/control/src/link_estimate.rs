@@ -3,9 +3,9 @@
 //! A link shows its rate only when it is full. So the estimate begins with what the network
 //! interface promises and comes down when the server sees both signs of a full link at once: many
 //! connections have bytes that the kernel does not take, and they are most of those that are being
-//! answered. One slow visitor is neither. The estimate is then the most that left in any of the last
-//! full intervals (a maximum filter, as in BBR, Cardwell et al. 2016), because every measurement is
-//! disturbed downwards only. What is ever seen to leave raises it at once.
+//! answered. One slow visitor is neither. The estimate is then the most that left in any of the
+//! last full intervals (a maximum filter, as in BBR, Cardwell et al. 2016), because every
+//! measurement is disturbed downwards only. What is ever seen to leave raises it at once.
 //!
 //! A link may also have become faster, or the fullness may have been somebody else's: after a long
 //! time without a full interval the estimate grows again, step by step, up to the first promise.

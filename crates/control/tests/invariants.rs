@@ -207,7 +207,7 @@ impl Watched {
         for route in &self.brain.plan().hosts.origins {
             let name = route.alias.to_string();
             match route.phase {
-                OriginPhase::Live => {}
+                OriginPhase::Live | OriginPhase::Restored { .. } => {}
                 OriginPhase::Ending { .. } => {
                     self.ended.entry(name).or_insert(Ended {
                         at: self.now,

@@ -2,7 +2,7 @@
 //!
 //! [`neighbourhood`] starts the real binary seven times on 127.0.0.1; two crowds drawn from the
 //! same seed set off at the same moment, one to a site in a community and one to the same site
-//! alone; [`watch`] looks at every server meanwhile; [`sums`] makes the figures and [`verdict`]
+//! alone; [`watch`] looks at every server meanwhile; `sums` makes the figures and [`verdict`]
 //! says which promises were kept. The two runs share a machine but nothing else: each site has its
 //! own limited link, and both together ask far less of the processor than it has.
 //!

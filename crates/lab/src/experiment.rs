@@ -29,8 +29,8 @@ pub const MACHINES: [(&str, u64); 6] = [
 /// n of the paper's redirects.
 const REDIRECT_BYTES: u64 = 227;
 
-/// Response heads of the ten files, beside their 4 KB. With it the clients of the paper got 9.2 MB/s
-/// at 2000 requests a second: (9.2 MB/s - 2000/s * 227 B) / 2000/s = 4373 B for each file.
+/// Response heads of the ten files, beside their 4 KB. With it the clients of the paper got 9.2
+/// MB/s at 2000 requests a second: (9.2 MB/s - 2000/s * 227 B) / 2000/s = 4373 B for each file.
 const HEAD_BYTES: u64 = 277;
 
 /// How fast and how long.
@@ -47,7 +47,8 @@ pub struct LanSettings {
 }
 
 impl LanSettings {
-    /// Fifteen minutes of virtual time, as in the paper: 100 requests a second more each 45 seconds.
+    /// Fifteen minutes of virtual time, as in the paper: 100 requests a second more each 45
+    /// seconds.
     pub fn full() -> Self {
         Self {
             rates: (1..=20).map(|step| f64::from(step) * 100.0).collect(),

@@ -1,6 +1,6 @@
 //! What a demo leaves behind: a table in the terminal, a page for people, JSON for programs.
 //!
-//! All three say the same, for all are made from [`Figures`]; [`rows`] is the one table behind the
+//! All three say the same, for all are made from [`Figures`]; `rows` is the one table behind the
 //! first two.
 
 mod page;

@@ -1,12 +1,13 @@
 //! A world of many sites under a virtual clock, from one seed.
 //!
-//! Why: what happens when a rescue server dies in the middle of a crowd, or when sixty sites help each
-//! other through a bad night, cannot be tried often enough with real processes. Here it takes
+//! Why: what happens when a rescue server dies in the middle of a crowd, or when sixty sites help
+//! each other through a bad night, cannot be tried often enough with real processes. Here it takes
 //! milliseconds, and a seed repeats it byte for byte.
 //!
 //! How: one queue of events, ordered by time. Each site runs the same `Brain` and `Gate` as the
-//! server. What the server's shell does around them (links, registry client, cache, pacer, meter) is
-//! modelled in the files of `sim/`, one each. Crowds of visitors follow redirects as browsers do.
+//! server. What the server's shell does around them (links, registry client, cache, pacer, meter)
+//! is modelled in the files of `sim/`, one each. Crowds of visitors follow redirects as browsers
+//! do.
 //!
 //! What it does not do: decide. Every decision comes from `levee_control`. It also has no bytes: a
 //! message is a value, a response is its length.

@@ -1,4 +1,5 @@
-//! The commands of `levee-lab` that play under the virtual clock: `story`, `storm`, `experiment lan`.
+//! The commands of `levee-lab` that play under the virtual clock: `story`, `storm`, `experiment
+//! lan`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -4,8 +4,8 @@
 //! `sim::watch` are checked at every event, and when crowds have left and faults are healed, every
 //! site must be back to normal within a bound that follows from its settings.
 //!
-//! How: a `Timetable` is drawn from the seed, a `World` plays it. When an invariant breaks, the same
-//! seed is played again with its trace written down, and the report says how to repeat it.
+//! How: a `Timetable` is drawn from the seed, a `World` plays it. When an invariant breaks, the
+//! same seed is played again with its trace written down, and the report says how to repeat it.
 
 mod timetable;
 

@@ -5,9 +5,9 @@
 //!   plan to the cores · links · registry · state folder · log  ◀──Output──
 //! ```
 //!
-//! Nothing is decided here. One rule only is added, because only the shell can know it: an alias that
-//! could not be written to the state folder is not given out, since a crash would forget it and give
-//! its number to somebody else.
+//! Nothing is decided here. One rule only is added, because only the shell can know it: an alias
+//! that could not be written to the state folder is not given out, since a crash would forget it
+//! and give its number to somebody else.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -67,7 +67,8 @@ impl Community {
         }
     }
 
-    /// Carries out `output` if it concerns the community. Gives what the Brain must be told at once.
+    /// Carries out `output` if it concerns the community. Gives what the Brain must be told at
+    /// once.
     pub fn obey(&self, output: &Output) -> Option<Input> {
         match self.links.obey(output) {
             Obeyed::Passed => return None,

@@ -204,6 +204,7 @@ fn ended(sampler: &Sampler) -> impl Iterator<Item = Peer> + '_ {
         let phase = match origin.phase {
             OriginPhase::Live => return None,
             OriginPhase::Ending { .. } => "ending",
+            OriginPhase::Restored { .. } => "restored",
             OriginPhase::Expired { .. } => "expired",
         };
         Some(Peer {

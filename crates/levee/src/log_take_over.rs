@@ -46,8 +46,8 @@ pub struct TakeOver {
     names: Arc<Mutex<BTreeMap<LinkId, String>>>,
 }
 
-/// Names that are remembered. There are at most 64 rescues at once, and lines come at most some 20 s
-/// after the end of theirs.
+/// Names that are remembered. There are at most 64 rescues at once, and lines come at most some 20
+/// s after the end of theirs.
 const NAMES_MAX: usize = 256;
 
 impl TakeOver {
@@ -103,8 +103,8 @@ impl TakeOver {
         Arc::clone(&self.counts)
     }
 
-    /// Takes the body of one POST by `rescue_server`. Costs a few microseconds a line; the body is at
-    /// most one MiB.
+    /// Takes the body of one POST by `rescue_server`. Costs a few microseconds a line; the body is
+    /// at most one MiB.
     pub fn take(&self, body: &[u8], rescue_server: &str) {
         let handed_over = HandedOver::parse(body, rescue_server);
         self.counts

@@ -583,8 +583,8 @@ fn seed() -> u64 {
     getrandom::u64().unwrap_or(0x5EED)
 }
 
-/// What links and registry tell between two looks of the Brain: a few messages a second for each of at
-/// most 128 rescues.
+/// What links and registry tell between two looks of the Brain: a few messages a second for each of
+/// at most 128 rescues.
 const EVENTS_MAX: usize = 1024;
 /// The operator gives one order at a time.
 const ORDERS_MAX: usize = 4;

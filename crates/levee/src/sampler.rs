@@ -1,8 +1,8 @@
 //! Metering (R2): the cores' counters, which only grow, into what one control interval had.
 //!
-//! The cores count by slot, a small number that a rescue has while it lasts; here slots become links
-//! again. Differences are taken over the true length of the interval, so a late tick, a suspended
-//! machine or a stepped clock gives an honest rate and not a spike.
+//! The cores count by slot, a small number that a rescue has while it lasts; here slots become
+//! links again. Differences are taken over the true length of the interval, so a late tick, a
+//! suspended machine or a stepped clock gives an honest rate and not a spike.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -105,10 +105,11 @@ impl Sampler {
                     rescued += traffic.bytes;
                     load.rescue.insert(origin.link, traffic);
                 }
-                OriginPhase::Expired { .. } => {}
+                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => {}
             }
         }
-        // Redirects back from expired aliases belong to nobody's rescue, but they left over our link.
+        // Redirects back from expired aliases belong to nobody's rescue, but they left over our
+        // link.
         let rescue_bytes = sample.rescue_bytes.saturating_sub(before.rescue_bytes);
         load.own.bytes += rescue_bytes.saturating_sub(rescued);
         self.note_rescues(&load);

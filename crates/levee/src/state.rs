@@ -1,8 +1,8 @@
 //! What must outlive a crash: the aliases that this server gave out (R8).
 //!
 //! One small text file, a line an alias, replaced as a whole: written to a second file, flushed,
-//! renamed. So whatever moment the power fails at, either the old list is there or the new one, and a
-//! restarted server still sends the visitors of its old aliases back to their origin servers and
+//! renamed. So whatever moment the power fails at, either the old list is there or the new one, and
+//! a restarted server still sends the visitors of its old aliases back to their origin servers and
 //! never gives a number out twice. Deliberately no database: the list has tens of lines.
 
 use std::fs::{self, File};

@@ -24,7 +24,8 @@ impl Clock {
 }
 
 /// Reads one of the system's clocks. The C library is asked, not rustix, because rustix finds the
-/// kernel's fast path in a way that dies under valgrind, by which our benchmarks count instructions.
+/// kernel's fast path in a way that dies under valgrind, by which our benchmarks count
+/// instructions.
 pub(crate) fn read(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -29,8 +29,8 @@ impl Poller {
         })
     }
 
-    /// Watches a connection, edge-triggered, for everything: one call in its whole life. Who is told
-    /// of readiness must read or write until the kernel says that it would block.
+    /// Watches a connection, edge-triggered, for everything: one call in its whole life. Who is
+    /// told of readiness must read or write until the kernel says that it would block.
     pub fn watch_edge(&self, source: impl AsFd, token: u64) -> io::Result<()> {
         let flags = epoll::EventFlags::IN
             | epoll::EventFlags::OUT

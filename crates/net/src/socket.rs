@@ -55,9 +55,9 @@ impl Socket {
         ))
     }
 
-    /// Sends up to `length` bytes of `file` from `offset` without copying them here. Zero bytes mean
-    /// that the file ends before `offset`: somebody cut it. The process must ignore SIGPIPE, as every
-    /// Rust program does from its start.
+    /// Sends up to `length` bytes of `file` from `offset` without copying them here. Zero bytes
+    /// mean that the file ends before `offset`: somebody cut it. The process must ignore SIGPIPE,
+    /// as every Rust program does from its start.
     pub fn write_file(&self, file: &File, offset: u64, length: usize) -> io::Result<Sent> {
         let mut from = offset;
         settle(rustix::fs::sendfile(&self.0, file, Some(&mut from), length))

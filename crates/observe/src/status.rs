@@ -184,7 +184,7 @@ pub struct Peer {
     pub requests: u64,
     /// Bytes since the rescue began.
     pub bytes: u64,
-    /// `live`, `ending` or `expired`.
+    /// `live`, `ending`, `restored` (by a restart, and refusing for a moment) or `expired`.
     pub phase: String,
 }
 

@@ -14,8 +14,8 @@ use crate::words::{self, Mood};
 const SCALE_MAX: f64 = 1.25;
 
 /// The screen of `levee top`, `width` columns wide, with colours and bars. Ends each line with
-/// "clear to the end of the line" and itself with "clear to the end of the screen", so that it can be
-/// drawn over the screen before without flicker.
+/// "clear to the end of the line" and itself with "clear to the end of the screen", so that it can
+/// be drawn over the screen before without flicker.
 pub fn render_top(status: &Status, width: usize) -> String {
     let width = width.clamp(40, 200);
     let mut lines = vec![

@@ -3,9 +3,10 @@
 //! `cargo run --release -p levee-proxy --example redirect_cost`
 //!
 //! Allocations are counted in this process by its own allocator, while a client that allocates
-//! nothing asks for redirects. Instructions are counted by valgrind's callgrind, where it is installed:
-//! this program runs itself as a server under it, twice, with N and with 2N requests, and divides the
-//! difference by N, so that start and end do not count. Exit status 1 if a redirect allocates.
+//! nothing asks for redirects. Instructions are counted by valgrind's callgrind, where it is
+//! installed: this program runs itself as a server under it, twice, with N and with 2N requests,
+//! and divides the difference by N, so that start and end do not count. Exit status 1 if a redirect
+//! allocates.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

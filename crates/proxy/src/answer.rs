@@ -82,8 +82,8 @@ pub(crate) enum After {
     Next,
     /// It is closed.
     Close,
-    /// It is closed when the visitor has stopped sending: a close with unread bytes would be a reset,
-    /// which could overtake the response.
+    /// It is closed when the visitor has stopped sending: a close with unread bytes would be a
+    /// reset, which could overtake the response.
     Linger,
 }
 

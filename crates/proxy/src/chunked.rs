@@ -5,8 +5,8 @@
 //!   └─ size 0 ──▶ Trailers ── empty line ──▶ Done
 //! ```
 //!
-//! RFC 9112 section 7.1, strictly: line ends are CR LF, sizes are hexadecimal digits and nothing else.
-//! Extensions and trailers are read and thrown away, within limits.
+//! RFC 9112 section 7.1, strictly: line ends are CR LF, sizes are hexadecimal digits and nothing
+//! else. Extensions and trailers are read and thrown away, within limits.
 
 use thiserror::Error;
 
@@ -56,8 +56,8 @@ pub(crate) struct Step {
 #[error("bad chunk")]
 pub(crate) struct BadChunk;
 
-/// Longest chunk size line with its extensions, and all trailers together: room for a signature, not
-/// for a hiding place.
+/// Longest chunk size line with its extensions, and all trailers together: room for a signature,
+/// not for a hiding place.
 const LINE_BYTES_MAX: u16 = 1024;
 
 impl Incoming {
@@ -80,8 +80,8 @@ impl Incoming {
         matches!(self, Self::Done)
     }
 
-    /// Takes the next piece of the body from the start of `input`. No progress means that more input
-    /// is needed, or that the body is over.
+    /// Takes the next piece of the body from the start of `input`. No progress means that more
+    /// input is needed, or that the body is over.
     pub fn take(&mut self, input: &[u8]) -> Result<Step, BadChunk> {
         match self {
             Self::Done => Ok(Step { used: 0, data: 0 }),

@@ -1,8 +1,8 @@
 //! What one core has counted since it started, and how others read it.
 //!
-//! Each core writes its own block and nobody else's, by a plain load and store: no shared writes, no
-//! locked instruction on the path of a request. Readers see each figure whole, though not all of the
-//! same instant; they take differences of two readings anyway.
+//! Each core writes its own block and nobody else's, by a plain load and store: no shared writes,
+//! no locked instruction on the path of a request. Readers see each figure whole, though not all of
+//! the same instant; they take differences of two readings anyway.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

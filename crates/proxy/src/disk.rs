@@ -1,9 +1,9 @@
 //! Large objects on disk.
 //!
-//! One folder of our own, one file an object, never more than a set number of bytes. The index is in
-//! memory, so files of an earlier run are of no use and are removed at the start; that is also the
-//! clean-up after a crash. A file is written under a temporary name while it comes and renamed when it
-//! is whole. When the disk is full the object is served without being kept.
+//! One folder of our own, one file an object, never more than a set number of bytes. The index is
+//! in memory, so files of an earlier run are of no use and are removed at the start; that is also
+//! the clean-up after a crash. A file is written under a temporary name while it comes and renamed
+//! when it is whole. When the disk is full the object is served without being kept.
 //!
 //! A file lives as long as somebody holds its [`StoredFile`]: the cache, or a visitor who still
 //! downloads it. Only then its bytes are free again, which is when they really are.
@@ -68,8 +68,8 @@ pub enum DiskFull {
 }
 
 impl Disk {
-    /// Takes `folder` (made where it is missing) for at most `limit` bytes, and removes what an earlier
-    /// run left there.
+    /// Takes `folder` (made where it is missing) for at most `limit` bytes, and removes what an
+    /// earlier run left there.
     pub fn open(folder: &Path, limit: u64) -> Result<Arc<Self>, DiskError> {
         let problem = |error| DiskError::Folder {
             folder: folder.to_owned(),

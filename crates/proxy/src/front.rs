@@ -1,8 +1,8 @@
 //! The front: all cores of this process, as the rest of the server sees them.
 //!
 //! [`Front::bind`] takes every socket first, so that a taken port stops a start before anything
-//! runs; [`Bound::start`] starts the cores; then plans and sites are handed to them, and samples are
-//! taken from them, without ever stopping one.
+//! runs; [`Bound::start`] starts the cores; then plans and sites are handed to them, and samples
+//! are taken from them, without ever stopping one.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,8 +27,8 @@ use crate::sample::{HotCount, Sample};
 use crate::settings::FrontSettings;
 use crate::site::SiteTable;
 
-/// Takes access-log lines that a rescue server handed over, by the link to it. Called on a core: must
-/// not block.
+/// Takes access-log lines that a rescue server handed over, by the link to it. Called on a core:
+/// must not block.
 pub type HandedOverLog = Arc<dyn Fn(LinkId, Bytes) + Send + Sync>;
 
 /// Why the front cannot be bound or started.

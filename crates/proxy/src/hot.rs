@@ -1,8 +1,8 @@
 //! Which URLs are asked for most, in constant memory (space-saving, Metwally et al. 2005).
 //!
-//! The table keeps a few dozen URLs. One that is not in it takes the place of the rarest and inherits
-//! its count, so whatever is asked for more often than once in as many requests as there are places
-//! is sure to be found.
+//! The table keeps a few dozen URLs. One that is not in it takes the place of the rarest and
+//! inherits its count, so whatever is asked for more often than once in as many requests as there
+//! are places is sure to be found.
 
 use crate::sample::HotCount;
 

@@ -1,8 +1,8 @@
 //! The outbound link, held to its rate B.
 //!
-//! The link is a clock: it says when the last admitted byte will have left (`free_at`). A message may
-//! start when that time has come, and moves it on by its own length. So at most B bytes leave in any
-//! second, whoever asks: all cores, and whoever debits from outside, share the one clock.
+//! The link is a clock: it says when the last admitted byte will have left (`free_at`). A message
+//! may start when that time has come, and moves it on by its own length. So at most B bytes leave
+//! in any second, whoever asks: all cores, and whoever debits from outside, share the one clock.
 //!
 //! ```text
 //!   now            free_at
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Order of classes (redirects and refusals, then fetches by rescue servers, then pages) is kept by
-//! the queue of each core; between cores, a core with something less urgent steps back while another
-//! one has something more urgent. A core takes the link for a short lease, so that fast links cost one
-//! shared write for many messages, and gives back what it did not use.
+//! the queue of each core; between cores, a core with something less urgent steps back while
+//! another one has something more urgent. A core takes the link for a short lease, so that fast
+//! links cost one shared write for many messages, and gives back what it did not use.
 //!
 //! Where no rate is set there is no `Link`, and nothing of this costs anything.
 
@@ -216,8 +216,8 @@ impl Link {
         self.schedule.rate().bytes_in(LEASE)
     }
 
-    /// Pages take turns in pieces of about 5 ms, but not so small that heads of packets eat the link,
-    /// nor so large that a redirect waits.
+    /// Pages take turns in pieces of about 5 ms, but not so small that heads of packets eat the
+    /// link, nor so large that a redirect waits.
     pub(crate) fn quantum(&self) -> u64 {
         let piece = self.schedule.rate().bytes_in(Duration::from_millis(5));
         piece.clamp(1460, 65_536)

@@ -1,8 +1,8 @@
 //! Requests that wait for capacity, before any work has been done for them.
 //!
-//! First come, first asked. The Gate may let a later one pass where the first cannot go yet (its file
-//! is too large for what is left), so a few are asked behind one that must wait, but not all: a long
-//! queue must not cost more than a short one.
+//! First come, first asked. The Gate may let a later one pass where the first cannot go yet (its
+//! file is too large for what is left), so a few are asked behind one that must wait, but not all:
+//! a long queue must not cost more than a short one.
 
 use std::collections::VecDeque;
 

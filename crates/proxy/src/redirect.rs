@@ -1,8 +1,8 @@
 //! Redirects and refusals: the answers of our worst minute.
 //!
 //! They are as short as HTTP allows, for each byte of one is a visitor who is not helped; and they
-//! are written into a buffer that is used again, from pieces made when the plan was adopted, so that
-//! one costs neither an allocation nor a lock.
+//! are written into a buffer that is used again, from pieces made when the plan was adopted, so
+//! that one costs neither an allocation nor a lock.
 
 use levee_control::RoutePlan;
 use levee_vocab::WebAddress;

@@ -230,8 +230,8 @@ fn partial(bytes: &[u8], limits: HeadLimits) -> Result<(), Flaw> {
 }
 
 /// httparse takes a bare LF for the end of a line; RFC 9112 section 2.2 lets a server do so, but
-/// another server on the way may not. Each line begins where the one before ended, so looking at the
-/// two bytes before each name finds every bare LF without a second pass over the bytes.
+/// another server on the way may not. Each line begins where the one before ended, so looking at
+/// the two bytes before each name finds every bare LF without a second pass over the bytes.
 fn check_line_ends(
     bytes: &[u8],
     method: &str,

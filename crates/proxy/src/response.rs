@@ -126,6 +126,7 @@ fn body(status: u16) -> &'static str {
         431 => "The head of the request is too long.\n",
         501 => "This method is not known here.\n",
         502 => "The server behind this one gave no good answer.\n",
+        503 => "This is not to be had just now; please try again in a moment.\n",
         504 => "The server behind this one took too long.\n",
         505 => "This version of HTTP is not spoken here.\n",
         508 => "The request came back to where it had been.\n",

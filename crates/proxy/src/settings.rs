@@ -38,8 +38,8 @@ pub struct Deadlines {
 /// Sizes and numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections. Beyond it the one that was idle longest is closed; if none is idle, the new
-    /// one is.
+    /// Open connections. Beyond it the one that was idle longest is closed; if none is idle, the
+    /// new one is.
     pub connections: usize,
     /// Longest head of a request; beyond it 431.
     pub head_bytes: usize,

@@ -35,7 +35,8 @@ impl Wheel {
         }
     }
 
-    /// Has `token` looked at soon after `at`, or earlier where that is beyond the wheel. Returns when.
+    /// Has `token` looked at soon after `at`, or earlier where that is beyond the wheel. Returns
+    /// when.
     pub fn set(&mut self, at: Timestamp, token: u64) -> Timestamp {
         let number = (number(at) + 1).clamp(self.next, self.next + SLOTS as u64 - 1);
         let slot = number as usize % SLOTS;
@@ -68,7 +69,8 @@ impl Wheel {
         }
         let first = self.next as usize % SLOTS;
         let words = self.occupied.len();
-        // The word of the first slot comes twice: its upper bits at the start, its lower at the end.
+        // The word of the first slot comes twice: its upper bits at the start, its lower at the
+        // end.
         for step in 0..=words {
             let word = (first / 64 + step) % words;
             let mask = match step {

@@ -33,6 +33,7 @@ pub(crate) enum Settled {
 enum Way {
     Own,
     Rescued(Arc<OriginRoute>),
+    Restored,
     Expired(WebAddress),
     Unknown,
 }
@@ -120,6 +121,7 @@ impl World {
             match plan.hosts.destination(request.host.as_str()) {
                 Destination::NotOurs => Way::Unknown,
                 Destination::Rescued(route) => Way::Rescued(Arc::clone(route)),
+                Destination::Restored(..) => Way::Restored,
                 Destination::Expired(route) => Way::Expired(route.origin.clone()),
             }
         };
@@ -130,7 +132,7 @@ impl World {
                 running.gate.note_direct(now, redirect_bytes);
                 return self.redirect_back(site, id, origin.host);
             }
-            Way::Unknown => {
+            Way::Restored | Way::Unknown => {
                 running.gate.note_direct(now, HEAD_BYTES);
                 return self.turn_away(site, id, Answer::Broken);
             }
@@ -147,7 +149,7 @@ impl World {
         let verdict = running.gate.decide(now, &ask);
         match (verdict, way) {
             (Verdict::Serve, Way::Rescued(route)) => self.serve_rescued(site, id, &route),
-            (Verdict::Serve, Way::Own | Way::Expired(_) | Way::Unknown) => {
+            (Verdict::Serve, Way::Own | Way::Restored | Way::Expired(_) | Way::Unknown) => {
                 self.serve_own(site, id);
             }
             (Verdict::Redirect { target }, _) => {

@@ -1,7 +1,7 @@
 //! What will happen, in the order in which it will happen.
 //!
-//! Two events at the same time happen in the order in which they were planned, so that a run follows
-//! from its seed alone.
+//! Two events at the same time happen in the order in which they were planned, so that a run
+//! follows from its seed alone.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

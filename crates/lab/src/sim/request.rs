@@ -17,7 +17,8 @@ pub struct CrowdId(pub usize);
 pub enum Role {
     /// Nothing.
     Single,
-    /// The rest of the crowd's page, from wherever the first object came: relative links stay there.
+    /// The rest of the crowd's page, from wherever the first object came: relative links stay
+    /// there.
     Page,
     /// The rest of the crowd's page, by the origin's own name.
     Probe,

@@ -1,7 +1,8 @@
 //! What happened, a line each, for people and for the expected output of stories.
 //!
-//! What comes to a Brain stands at the margin, what it does about it is indented below. What happens
-//! each second in the same way (intervals, beats, registrations) is left out, or nobody would read it.
+//! What comes to a Brain stands at the margin, what it does about it is indented below. What
+//! happens each second in the same way (intervals, beats, registrations) is left out, or nobody
+//! would read it.
 
 use levee_control::{Input, Output, Reason};
 use levee_vocab::{HostName, Timestamp};

@@ -1,4 +1,5 @@
-//! Visitors: they come, follow redirects, ask for what a page embeds, and leave after seven seconds.
+//! Visitors: they come, follow redirects, ask for what a page embeds, and leave after seven
+//! seconds.
 
 use levee_vocab::{HostName, Timestamp};
 

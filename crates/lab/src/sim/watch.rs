@@ -2,9 +2,10 @@
 //!
 //! - A site never rescues and is rescued at the same time: its plan redirects, or serves origins
 //!   whose rescue is live, or neither (R1).
-//! - What is redirected to a rescue server in one interval never exceeds D_redi, except for a single
+//! - What is redirected to a rescue server in one interval never exceeds D_redi, but for a single
 //!   file larger than a whole interval's D_redi, whose excess is owed by the following ones (R5).
-//! - A visitor follows at most a redirect, a redirect back, and a redirect: there are no loops (R1, R8).
+//! - A visitor follows at most a redirect, a redirect back, and a redirect: there are no loops
+//!   (R1, R8).
 //! - An alias is written to the state folder before it is used, and no number is given twice (R8).
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! set low-intervals 5 · set idle 20s · set ttl 60s · set wait 5s · set backlog 1s
-//! site NAME link RATE kB/s            stranger NAME link RATE kB/s (takes no part in the community)
+//! site NAME link RATE kB/s            stranger NAME link RATE kB/s (in no community)
 //! files SITE BYTES..                  delay TIME                  loss SHARE %
 //! crowd NAME at SITE RATE/s..         [random | each TIME]        one file each, in turn
 //! pages NAME at SITE RATE/s..         [random | each TIME]        a page with all its objects each

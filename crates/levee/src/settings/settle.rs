@@ -210,8 +210,8 @@ impl Settings {
         }
     }
 
-    /// The settings of rescue control, for a server whose visitors come to `port`, whose peers reach
-    /// it at `address`, and whose link carries `link`. Not yet checked.
+    /// The settings of rescue control, for a server whose visitors come to `port`, whose peers
+    /// reach it at `address`, and whose link carries `link`. Not yet checked.
     pub fn parameters(&self, port: u16, address: IpAddr, link: ByteRate) -> Parameters {
         let site = WebAddress {
             host: self.site.name.clone(),

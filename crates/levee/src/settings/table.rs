@@ -1,4 +1,5 @@
-//! Every setting, once: the parser, `levee explain`, and the reference page are made from this table.
+//! Every setting, once: the parser, `levee explain`, and the reference page are made from this
+//! table.
 //!
 //! A setting that is not here does not exist; one that is here is documented, because
 //! `docs/reference/settings.md` is printed from it and a test compares the two.

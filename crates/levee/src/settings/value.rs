@@ -1,7 +1,7 @@
 //! One settings value: its kind, its units, and how a person writes it.
 //!
-//! `"54 kB/s"`, `"64 MiB"`, `"2 days"`, `"75 %"`: sizes, rates, times and shares carry their unit, so
-//! that nobody has to remember whether a bare number was seconds or milliseconds.
+//! `"54 kB/s"`, `"64 MiB"`, `"2 days"`, `"75 %"`: sizes, rates, times and shares carry their unit,
+//! so that nobody has to remember whether a bare number was seconds or milliseconds.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

@@ -1,7 +1,9 @@
 //! The combined log format of NCSA and Apache, which every log reader knows.
 //!
 //! `remote ident user [day] "request" status bytes "referer" "user agent"`. The ident field, which
-//! nobody has used for decades, names the rescue server on lines that one handed over.
+//! nobody has used for decades, names the rescue server on lines that one handed over, and is
+//! `fetch` where a rescue server asked for a visitor: his own line comes later, and must not count
+//! twice.
 
 use std::io::Write;
 use std::time::SystemTime;
@@ -15,10 +17,8 @@ pub(super) fn render(record: &AccessRecord, out: &mut Vec<u8>) {
     let _ = write!(out, "{} ", record.remote);
     match record.class {
         RequestClass::Rescue => word(record.rescue_server.as_bytes(), out),
-        RequestClass::Page
-        | RequestClass::Redirect
-        | RequestClass::Fetch
-        | RequestClass::Refusal => out.push(b'-'),
+        RequestClass::Fetch => out.extend_from_slice(b"fetch"),
+        RequestClass::Page | RequestClass::Redirect | RequestClass::Refusal => out.push(b'-'),
     }
     let seconds = record
         .at

@@ -1,4 +1,5 @@
-//! Conditional and partial requests (RFC 9110 sections 13 and 14), for files and cached objects alike.
+//! Conditional and partial requests (RFC 9110 sections 13 and 14), for files and cached objects
+//! alike.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,8 @@
 //! One folder, and what may be opened in it.
 //!
-//! The kernel itself keeps lookups inside the folder (openat2 with RESOLVE_BENEATH), so neither `..`
-//! nor a symbolic link leads out, also when somebody changes links while we look. Where openat2 is
-//! forbidden, as in some containers, no link is followed at all.
+//! The kernel itself keeps lookups inside the folder (openat2 with RESOLVE_BENEATH), so neither
+//! `..` nor a symbolic link leads out, also when somebody changes links while we look. Where
+//! openat2 is forbidden, as in some containers, no link is followed at all.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -136,9 +136,9 @@ impl Stamp {
     }
 }
 
-/// The relative path that the path of a URL names: percent signs decoded, empty steps left out. None
-/// where it names something that is never served: a step that begins with a dot (so also `.` and
-/// `..`; `.well-known` apart), an encoded slash, a NUL.
+/// The relative path that the path of a URL names: percent signs decoded, empty steps left out.
+/// None where it names something that is never served: a step that begins with a dot (so also `.`
+/// and `..`; `.well-known` apart), an encoded slash, a NUL.
 pub(crate) fn relative(path: &str) -> Option<Vec<u8>> {
     let mut relative = Vec::with_capacity(path.len());
     for step in path.split('/').filter(|step| !step.is_empty()) {

@@ -86,7 +86,8 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
     }
 }
 
-/// A host name in lower case, without a dot at its end, on the stack: looking it up allocates nothing.
+/// A host name in lower case, without a dot at its end, on the stack: looking it up allocates
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct LowerName {
     bytes: [u8; 253],
