@@ -3,11 +3,17 @@
 //! ```text
 //!   Live ── rescue ends ──▶ Ending ── origin has stopped ──▶ Expired ── alias_keep ──▶ forgotten
 //!   serves                  still serves                      redirects back
+//!                                                                ▲
+//!   restart ──▶ Restored ── origin must have noticed ────────────┘
+//!               refuses
 //! ```
 //!
 //! `Ending` is what makes a redirect loop impossible: while the origin may still send visitors
 //! here, the alias serves them. It redirects back only one interval after the origin has confirmed
-//! that it stopped, or after [`GRACE`] when it can no longer be asked.
+//! that it stopped, or after [`GRACE`] when it can no longer be asked. `Restored` is the same for a
+//! server that lost its memory: a host that lost power and is back at once sends no FIN, so the
+//! origin redirects here until it has missed our RATEs, and without its key nothing can be fetched
+//! for the visitors whom it sends.
 //!
 //! A number is never given twice, not even after a restart: the alias of one origin must never lead
 //! to another. The records of [`Aliases::records`] carry this over a restart.
@@ -27,6 +33,10 @@ use crate::view::AliasRecord;
 /// Control intervals for which an alias serves on after its origin was lost. An origin notices a
 /// lost rescue server after three at most; the rest is for visitors on slow networks.
 pub(crate) const GRACE: f64 = 10.0;
+
+/// Control intervals after a start for which restored aliases refuse. The origin has noticed after
+/// two and a half without a RATE; the rest is for visitors who are under way.
+const NOTICE: f64 = 4.0;
 
 /// Most aliases remembered. Origins that come and go by the thousand push out the oldest expired.
 const ALIASES_MAX: usize = 4096;
@@ -55,18 +65,20 @@ enum Alias {
     /// Restored from the state folder: only good for the way back.
     Restored {
         record: AliasRecord,
-        until: Timestamp,
+        phase: OriginPhase,
     },
 }
 
 impl Aliases {
-    /// The table as it was before the restart: everything in it leads back.
+    /// The table as it was before the restart: everything in it will lead back.
     pub(crate) fn restore(records: Vec<AliasRecord>) -> Self {
         let last = records.iter().max_by_key(|record| record.number).cloned();
-        let until = Timestamp::ZERO;
+        let phase = OriginPhase::Restored {
+            until: Timestamp::ZERO,
+        };
         let by_number = records
             .into_iter()
-            .map(|record| (record.number, Alias::Restored { record, until }))
+            .map(|record| (record.number, Alias::Restored { record, phase }))
             .collect();
         Self {
             by_number,
@@ -116,7 +128,9 @@ impl Aliases {
     pub(crate) fn end(&mut self, link: LinkId, until: Timestamp) {
         self.change(link, |phase| match phase {
             OriginPhase::Live => Some(OriginPhase::Ending { until }),
-            OriginPhase::Ending { .. } | OriginPhase::Expired { .. } => None,
+            OriginPhase::Ending { .. }
+            | OriginPhase::Restored { .. }
+            | OriginPhase::Expired { .. } => None,
         });
     }
 
@@ -127,23 +141,29 @@ impl Aliases {
             OriginPhase::Ending { until: before } if until < before => {
                 Some(OriginPhase::Ending { until })
             }
-            OriginPhase::Live | OriginPhase::Ending { .. } | OriginPhase::Expired { .. } => None,
+            OriginPhase::Live
+            | OriginPhase::Ending { .. }
+            | OriginPhase::Restored { .. }
+            | OriginPhase::Expired { .. } => None,
         });
     }
 
     /// Moves every alias whose time has come to its next phase.
-    pub(crate) fn expire(&mut self, now: Timestamp, keep: Duration) {
+    pub(crate) fn expire(&mut self, now: Timestamp, parameters: &Parameters) {
         if self.started == Started::No {
             self.started = Started::Yes;
-            self.keep_restored(now + keep);
+            let until = now + parameters.intervals(NOTICE);
+            for alias in self.by_number.values_mut() {
+                // Those of the very first input are not restored.
+                match alias {
+                    Alias::Restored { phase, .. } => *phase = OriginPhase::Restored { until },
+                    Alias::Given(_) => {}
+                }
+            }
         }
         for alias in self.by_number.values_mut() {
-            if let Alias::Given(route) = alias
-                && let OriginPhase::Ending { until } = route.phase
-                && now >= until
-            {
-                let until = now + keep;
-                Arc::make_mut(route).phase = OriginPhase::Expired { until };
+            if alias.ends_at().is_some_and(|until| now >= until) {
+                alias.expire(now + parameters.alias_keep);
             }
         }
         self.by_number
@@ -194,7 +214,7 @@ impl Aliases {
                     // Numbers ascend: of two rescues of one origin the newer wins.
                     table.names.insert(route.origin.host.clone(), index);
                 }
-                OriginPhase::Expired { .. } => {}
+                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => {}
             }
             table.origins.push(route);
         }
@@ -205,7 +225,7 @@ impl Aliases {
         self.by_number.values().filter_map(|alias| match alias {
             Alias::Given(route) => match route.phase {
                 OriginPhase::Live | OriginPhase::Ending { .. } => Some(&**route),
-                OriginPhase::Expired { .. } => None,
+                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => None,
             },
             Alias::Restored { .. } => None,
         })
@@ -218,15 +238,6 @@ impl Aliases {
                 && let Some(phase) = next(route.phase)
             {
                 Arc::make_mut(route).phase = phase;
-            }
-        }
-    }
-
-    fn keep_restored(&mut self, kept_until: Timestamp) {
-        for alias in self.by_number.values_mut() {
-            match alias {
-                Alias::Restored { until, .. } => *until = kept_until,
-                Alias::Given(_) => {}
             }
         }
     }
@@ -264,23 +275,33 @@ impl Alias {
         }
     }
 
-    fn ends_at(&self) -> Option<Timestamp> {
+    fn phase(&self) -> OriginPhase {
         match self {
-            Self::Given(route) => match route.phase {
-                OriginPhase::Ending { until } => Some(until),
-                OriginPhase::Live | OriginPhase::Expired { .. } => None,
-            },
-            Self::Restored { .. } => None,
+            Self::Given(route) => route.phase,
+            Self::Restored { phase, .. } => *phase,
+        }
+    }
+
+    fn expire(&mut self, until: Timestamp) {
+        let next = OriginPhase::Expired { until };
+        match self {
+            Self::Given(route) => Arc::make_mut(route).phase = next,
+            Self::Restored { phase, .. } => *phase = next,
+        }
+    }
+
+    /// When it begins to lead back.
+    fn ends_at(&self) -> Option<Timestamp> {
+        match self.phase() {
+            OriginPhase::Ending { until } | OriginPhase::Restored { until } => Some(until),
+            OriginPhase::Live | OriginPhase::Expired { .. } => None,
         }
     }
 
     fn forgotten_at(&self) -> Option<Timestamp> {
-        match self {
-            Self::Given(route) => match route.phase {
-                OriginPhase::Expired { until } => Some(until),
-                OriginPhase::Live | OriginPhase::Ending { .. } => None,
-            },
-            Self::Restored { until, .. } => Some(*until),
+        match self.phase() {
+            OriginPhase::Expired { until } => Some(until),
+            OriginPhase::Live | OriginPhase::Ending { .. } | OriginPhase::Restored { .. } => None,
         }
     }
 
@@ -288,7 +309,7 @@ impl Alias {
         match self {
             Self::Given(route) => route.clone(),
             // Never fetched from: only the way back is known.
-            Self::Restored { record, until } => Arc::new(OriginRoute {
+            Self::Restored { record, phase } => Arc::new(OriginRoute {
                 slot: 0,
                 link: LinkId::Inbound(0),
                 origin: record.origin.clone(),
@@ -296,7 +317,7 @@ impl Alias {
                 alias: record.alias.clone(),
                 key: None,
                 ttl: Duration::ZERO,
-                phase: OriginPhase::Expired { until: *until },
+                phase: *phase,
             }),
         }
     }
@@ -324,6 +345,13 @@ mod tests {
         )
     }
 
+    fn keeping(seconds: u64) -> Parameters {
+        Parameters {
+            alias_keep: Duration::from_secs(seconds),
+            ..parameters()
+        }
+    }
+
     fn give(aliases: &mut Aliases, link: u64) -> HostName {
         let call = RescueCall {
             origin: address(&format!("origin{link}.example.com")),
@@ -340,7 +368,7 @@ mod tests {
 
     #[test]
     fn an_alias_serves_until_its_origin_has_stopped_and_then_leads_back() {
-        let keep = Duration::from_secs(100);
+        let keep = keeping(100);
         let mut aliases = Aliases::restore(Vec::new());
         let alias = give(&mut aliases, 1);
         assert_eq!(alias.as_str(), "www-vh1.aliases.example.net");
@@ -352,16 +380,17 @@ mod tests {
             match table.destination(host) {
                 crate::plan::Destination::NotOurs => "nowhere",
                 crate::plan::Destination::Rescued(_) => "rescued",
+                crate::plan::Destination::Restored(..) => "later",
                 crate::plan::Destination::Expired(_) => "back",
             }
         };
-        aliases.expire(Timestamp::from_seconds(1), keep);
+        aliases.expire(Timestamp::from_seconds(1), &keep);
         assert_eq!(leads(&aliases, alias.as_str()), "rescued");
         assert_eq!(leads(&aliases, "origin1.example.com"), "rescued");
-        aliases.expire(Timestamp::from_seconds(2), keep);
+        aliases.expire(Timestamp::from_seconds(2), &keep);
         assert_eq!(leads(&aliases, alias.as_str()), "back");
         assert_eq!(leads(&aliases, "origin1.example.com"), "nowhere");
-        aliases.expire(Timestamp::from_seconds(102), keep);
+        aliases.expire(Timestamp::from_seconds(102), &keep);
         assert_eq!(leads(&aliases, alias.as_str()), "nowhere");
         assert_eq!(aliases.next_deadline(), None);
     }
@@ -374,13 +403,30 @@ mod tests {
         for link in [1, 2] {
             aliases.end(LinkId::Inbound(link), Timestamp::ZERO);
         }
-        aliases.expire(Timestamp::from_seconds(1), Duration::ZERO);
-        aliases.expire(Timestamp::from_seconds(2), Duration::ZERO);
+        aliases.expire(Timestamp::from_seconds(1), &keeping(0));
+        aliases.expire(Timestamp::from_seconds(2), &keeping(0));
         assert!(aliases.table().names.is_empty());
         let mut restored = Aliases::restore(aliases.records());
         let alias = give(&mut restored, 3);
         assert_eq!(alias.as_str(), "www-vh3.aliases.example.net");
-        restored.expire(Timestamp::from_seconds(7), Duration::from_secs(9));
-        assert_eq!(restored.next_deadline(), Some(Timestamp::from_seconds(16)));
+    }
+
+    #[test]
+    fn a_restored_alias_refuses_until_its_origin_has_noticed_the_restart() {
+        let mut aliases = Aliases::restore(Vec::new());
+        let alias = give(&mut aliases, 1);
+        let mut restored = Aliases::restore(aliases.records());
+        let phase = |aliases: &Aliases| aliases.table().origins[0].phase;
+        let until = Timestamp::ZERO;
+        assert_eq!(phase(&restored), OriginPhase::Restored { until });
+        restored.expire(Timestamp::from_seconds(7), &keeping(9));
+        let until = Timestamp::from_seconds(11);
+        assert_eq!(phase(&restored), OriginPhase::Restored { until });
+        assert_eq!(restored.next_deadline(), Some(until));
+        restored.expire(until, &keeping(9));
+        let until = Timestamp::from_seconds(20);
+        assert_eq!(phase(&restored), OriginPhase::Expired { until });
+        restored.expire(until, &keeping(9));
+        assert!(!restored.contains(&alias));
     }
 }

@@ -80,6 +80,8 @@ pub enum Destination<'a> {
     NotOurs,
     /// An origin that we rescue: serve from the cache, or fetch.
     Rescued(&'a Arc<OriginRoute>),
+    /// An origin that we rescued before a restart, and that may not know of it yet: refuse.
+    Restored(&'a Arc<OriginRoute>, Timestamp),
     /// An origin that we no longer rescue: redirect back to it.
     Expired(&'a Arc<OriginRoute>),
 }
@@ -115,6 +117,12 @@ pub enum OriginPhase {
         /// When the alias begins to redirect back.
         until: Timestamp,
     },
+    /// We were restarted in mid-rescue: the origin may not have noticed, and still redirect here. The
+    /// key is gone, so nothing can be fetched, and a redirect back could be a loop.
+    Restored {
+        /// When the alias begins to redirect back.
+        until: Timestamp,
+    },
     /// The alias redirects back to the origin.
     Expired {
         /// When the alias is forgotten; it is never given to anybody else.
@@ -134,6 +142,7 @@ impl HostTable {
         };
         match origin.phase {
             OriginPhase::Live | OriginPhase::Ending { .. } => Destination::Rescued(origin),
+            OriginPhase::Restored { until } => Destination::Restored(origin, until),
             OriginPhase::Expired { .. } => Destination::Expired(origin),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use levee_control::{Destination, HostTable, OriginRoute};
+use levee_vocab::Timestamp;
 
 use crate::request::LowerName;
 use crate::site::SiteTable;
@@ -14,14 +15,16 @@ pub(crate) enum Route {
     Own(usize),
     /// An origin that we rescue.
     Rescued(Arc<OriginRoute>),
+    /// An origin that may not know yet that we no longer rescue it; when it must.
+    Restored(Timestamp),
     /// An origin that we no longer rescue.
     Expired(Arc<OriginRoute>),
     /// Nobody here.
     Nobody,
 }
 
-/// Where the request for `host` (as sent, without port) leads. Our own names come first: no plan can
-/// take them away.
+/// Where the request for `host` (as sent, without port) leads. Our own names come first: no plan
+/// can take them away.
 pub(crate) fn route(host: &str, sites: &SiteTable, plan: &HostTable) -> Route {
     let name = LowerName::of(host);
     if let Some(site) = sites.find(name.as_str()) {
@@ -29,6 +32,7 @@ pub(crate) fn route(host: &str, sites: &SiteTable, plan: &HostTable) -> Route {
     }
     match plan.destination(name.as_str()) {
         Destination::Rescued(origin) => Route::Rescued(Arc::clone(origin)),
+        Destination::Restored(_, until) => Route::Restored(until),
         Destination::Expired(origin) => Route::Expired(Arc::clone(origin)),
         Destination::NotOurs => sites.fallback().map_or(Route::Nobody, Route::Own),
     }
@@ -40,7 +44,7 @@ mod tests {
     use crate::site::{Content, Site, UnknownHost};
     use crate::{Folder, Upstream};
     use levee_control::OriginPhase;
-    use levee_vocab::{LinkId, Timestamp, WebAddress};
+    use levee_vocab::{LinkId, WebAddress};
     use std::time::Duration;
 
     fn address(name: &str) -> WebAddress {
@@ -87,6 +91,7 @@ mod tests {
             origin("live.example", OriginPhase::Live),
             origin("ending.example", OriginPhase::Ending { until }),
             origin("over.example", OriginPhase::Expired { until }),
+            origin("restored.example", OriginPhase::Restored { until }),
             origin("a.example", OriginPhase::Live),
         ];
         let names = origins.iter().enumerate().flat_map(|(index, origin)| {
@@ -105,6 +110,7 @@ mod tests {
         let found = match route(host, &sites(unknown), &plan()) {
             Route::Own(site) => format!("own {site}"),
             Route::Rescued(origin) => format!("rescued {}", origin.origin),
+            Route::Restored(until) => format!("restored until {until}"),
             Route::Expired(origin) => format!("expired {}", origin.origin),
             Route::Nobody => "nobody".into(),
         };
@@ -121,6 +127,7 @@ mod tests {
         check("LIVE.example.alias", Refuse, "rescued live.example");
         check("ending.example.alias", Refuse, "rescued ending.example");
         check("over.example.alias", Serve, "expired over.example");
+        check("restored.example.alias", Serve, "restored until 0.000s");
         check("nobody.example", Refuse, "nobody");
         check("127.0.0.1", Serve, "own 0");
         check("", Serve, "own 0");

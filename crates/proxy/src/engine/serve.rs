@@ -92,7 +92,7 @@ impl Core {
         match route {
             Route::Rescued(origin) => Kind::Rescue { slot: origin.slot },
             Route::Own(_) if self.fetch_link(request).is_some() => Kind::Fetch,
-            Route::Own(_) | Route::Expired(_) | Route::Nobody => Kind::Own,
+            Route::Own(_) | Route::Restored(_) | Route::Expired(_) | Route::Nobody => Kind::Own,
         }
     }
 
@@ -111,8 +111,8 @@ impl Core {
         }
     }
 
-    /// The Gate's word. It is not asked about what must be answered in any case: our rescue servers'
-    /// fetches, and the words that send a visitor back to where he belongs.
+    /// The Gate's word. It is not asked about what must be answered in any case: our rescue
+    /// servers' fetches, and the words that send a visitor back to where he belongs.
     fn verdict(&mut self, visit: &Visit, work: &Work, ask: &Ask) -> Verdict {
         let is_asked = match visit.kind {
             Kind::Fetch => false,

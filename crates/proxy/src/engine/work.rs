@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use levee_control::OriginRoute;
@@ -102,6 +103,7 @@ impl Core {
             Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
             Route::Own(site) => self.own(*site, request, kind),
             Route::Rescued(origin) => self.rescued(origin, request),
+            Route::Restored(until) => Work::Plain(later(until.since(self.now))),
             Route::Expired(origin) => Work::Back {
                 status: match request.is_get_or_head() {
                     true => 302,
@@ -278,6 +280,15 @@ pub(super) fn push_range(start: u64, end: u64, size: u64, out: &mut Vec<u8>) {
     out.push(b'/');
     push_number(size, out);
     out.extend_from_slice(b"\r\n");
+}
+
+/// 503, for a visitor who may come again after `wait`.
+fn later(wait: Duration) -> Plain {
+    let seconds = wait.as_secs() + 1;
+    Plain::with(
+        503,
+        format!("Retry-After: {seconds}\r\nCache-Control: no-store\r\n"),
+    )
 }
 
 /// 416.

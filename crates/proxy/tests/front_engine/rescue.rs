@@ -117,6 +117,21 @@ fn an_expired_alias_sends_visitors_back() {
 }
 
 #[test]
+fn a_restored_alias_asks_visitors_to_come_again() {
+    let until = Timestamp::from_seconds(u64::MAX / 2_000_000_000);
+    let plan = rescuing(([127, 0, 0, 1], 1).into(), OriginPhase::Restored { until });
+    let running = Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask(&at("site-vh1.alias.example", "GET", "/a?b", ""));
+    assert_eq!(response.status, 503);
+    assert!(response.header("retry-after").parse::<u64>().unwrap() > 0);
+    assert_eq!(response.header("cache-control"), "no-store");
+}
+
+#[test]
 fn an_origin_that_is_gone_is_told_as_a_bad_gateway() {
     let gone = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = gone.local_addr().unwrap();
