@@ -200,8 +200,7 @@ impl Gate {
         // U stands for the overhead of pages of some size; small answers cost the link more.
         let direct_cost = bytes.max(cost(ask.file_bytes));
         let has_backlog = ask.backlog >= self.limits.backlog_max;
-        let direct = [&self.direct, &self.ceiling, &self.total];
-        let is_direct = !has_backlog && direct.iter().all(|budget| budget.has_room(now, bytes));
+        let is_direct = !has_backlog && self.has_direct_room(now, bytes);
         let may_redirect = self.total.has_room(now, redirect_cost);
         // Answering what is no larger than a redirect is as cheap, and the visitor is done.
         let is_small = ask.file_bytes <= ask.redirect_bytes;
@@ -221,6 +220,17 @@ impl Gate {
             return Verdict::Serve;
         }
         self.wait_or_refuse(ask)
+    }
+
+    /// Whether `bytes` may be served directly. On a small link a single page can be larger than the
+    /// head start of an interval. While d_out is below T_redi * D_out it goes all the same, paid
+    /// from what earlier intervals left over; in a crowd they leave nothing.
+    fn has_direct_room(&self, now: Timestamp, bytes: f64) -> bool {
+        let (ceiling, total) = (&self.ceiling, &self.total);
+        if self.direct.has_room(now, bytes) {
+            return ceiling.has_room(now, bytes) && total.has_room(now, bytes);
+        }
+        self.direct.has_spare(bytes) && ceiling.fits(bytes) && total.fits(bytes)
     }
 
     fn by_backlog(&self, ask: &Ask) -> Verdict {

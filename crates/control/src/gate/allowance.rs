@@ -25,6 +25,10 @@ pub(super) struct Allowance {
     /// Seconds.
     length: f64,
     spent: f64,
+    /// What `spent` was when the interval began: less than nothing where something was saved.
+    begun: f64,
+    /// What earlier intervals left over, an interval's worth at most.
+    spare: f64,
     /// Part of an interval's budget that may be saved for the next interval.
     savings_max: f64,
 }
@@ -42,11 +46,14 @@ impl Allowance {
     /// An interval of this length begins now, at this rate.
     pub(super) fn begin(&mut self, now: Timestamp, length: Duration, rate: f64) {
         let earned = self.rate * now.since(self.start).as_secs_f64();
+        let left_over = earned - (self.spent - self.begun);
         self.rate = rate;
         self.start = now;
         self.length = length.as_secs_f64();
         let savings = self.whole() * self.savings_max;
         self.spent = (self.spent - earned).clamp(-savings, self.whole() * DEBT_MAX);
+        self.begun = self.spent;
+        self.spare = (self.spare + left_over).clamp(0.0, self.whole());
     }
 
     /// The rate changes within an interval; what was spent stays spent.
@@ -59,7 +66,18 @@ impl Allowance {
         self.spent + bytes <= self.available(now)
     }
 
-    /// The same for what may be larger than all of an interval: it may go if nothing was spent, and
+    /// Whether `bytes` may be spent now as the first of the interval, although its head start is
+    /// smaller: earlier intervals left so much over.
+    pub(super) fn has_spare(&self, bytes: f64) -> bool {
+        self.spent <= self.begun && bytes <= self.spare
+    }
+
+    /// Whether `bytes` may be spent in this interval, if not now.
+    pub(super) fn fits(&self, bytes: f64) -> bool {
+        self.spent + bytes <= self.whole()
+    }
+
+    /// Like [`Self::has_room`] for what may be larger than all of an interval: it may go if nothing was spent, and
     /// is paid off in the intervals that follow.
     pub(super) fn has_room_or_is_fresh(&self, now: Timestamp, bytes: f64) -> bool {
         self.rate > 0.0 && (self.spent <= 0.0 || self.has_room(now, bytes))
@@ -67,7 +85,7 @@ impl Allowance {
 
     /// Whether `bytes` may not be spent any more in this interval.
     pub(super) fn is_used_up(&self, bytes: f64) -> bool {
-        self.rate <= 0.0 || (self.spent > 0.0 && self.spent + bytes > self.whole())
+        self.rate <= 0.0 || (self.spent > 0.0 && !self.fits(bytes))
     }
 
     /// Spends `bytes`.

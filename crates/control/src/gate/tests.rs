@@ -180,3 +180,26 @@ fn the_rate_of_a_rescue_server_may_change_within_an_interval() {
     let verdict = gate.decide(at(900), &ask(4096));
     assert!(!matches!(verdict, Verdict::Redirect { .. }));
 }
+
+#[test]
+fn a_page_larger_than_a_head_start_is_served_while_the_load_is_below_t_redi() {
+    let mut gate = gate(600, &[1000]);
+    let mut verdicts = Vec::new();
+    for second in 0..6 {
+        gate.adopt(at(second * 1000), plan(second, 600, &[1000]), 1.0);
+        verdicts.push(gate.decide(at(second * 1000), &ask(500_000)));
+    }
+    // Nothing is left over from before the rescue.
+    assert_eq!(verdicts[0], Verdict::Redirect { target: 0 });
+    assert_eq!(verdicts[1..], [Verdict::Serve; 5]);
+    // Twice as much is above T_redi * D_out: half of it is redirected, as ever.
+    let mut served = 0;
+    for second in 6..26 {
+        gate.adopt(at(second * 1000), plan(second, 600, &[1000]), 1.0);
+        for half in [0, 500] {
+            let verdict = gate.decide(at(second * 1000 + half), &ask(500_000));
+            served += u64::from(verdict == Verdict::Serve);
+        }
+    }
+    assert!((20..=25).contains(&served), "{served} of 40 at 600 kB/s");
+}
