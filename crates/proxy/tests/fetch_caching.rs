@@ -310,6 +310,13 @@ async fn a_cookie_passes_to_one_visitor_without_its_domain() {
         .await
         .unwrap();
     assert_eq!(answer.header("set-cookie"), Some("a=b; Path=/"));
+    // An application of our own knows for which of its names a cookie is.
+    let answer = stage
+        .get(&Request::upstream(&origin, "/login"))
+        .await
+        .unwrap();
+    let whole = "a=b; Domain=example.org; Path=/";
+    assert_eq!(answer.header("set-cookie"), Some(whole));
     let shared = Origin::says(&ok(
         "Cache-Control: public, max-age=9\r\nSet-Cookie: a=b\r\n",
         "x",

@@ -8,7 +8,7 @@ use http::response::Parts;
 use levee_vocab::Timestamp;
 
 use crate::cacheability::{BodyEnd, age_on_arrival};
-use crate::flight::ResponseHead;
+use crate::flight::{Purpose, ResponseHead};
 
 /// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or that
 /// would lead visitors past us (Alt-Svc).
@@ -30,8 +30,9 @@ const DROPPED: [&str; 12] = [
 /// Whether a response is for one visitor or for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recipients {
-    /// One: cookies go along, without their Domain.
-    One,
+    /// One: cookies go along. What an origin that we rescue sets loses its Domain; an application of
+    /// our own may set them for all of its site.
+    One(Purpose),
     /// Many: cookies do not go along.
     Many,
 }
@@ -53,10 +54,15 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
         if DROPPED.contains(&name) || named.iter().any(|other| other == name) {
             continue;
         }
-        if name != header::SET_COOKIE.as_str() {
-            add_line(&mut lines, name, value.as_bytes());
-        } else if recipients == Recipients::One {
-            add_line(&mut lines, name, &without_domain(value.as_bytes()));
+        let is_cookie = name == header::SET_COOKIE.as_str();
+        match recipients {
+            Recipients::One(Purpose::Rescue) if is_cookie => {
+                add_line(&mut lines, name, &without_domain(value.as_bytes()));
+            }
+            Recipients::Many if is_cookie => {}
+            Recipients::One(_) | Recipients::Many => {
+                add_line(&mut lines, name, value.as_bytes());
+            }
         }
     }
     //= RFC 9110 section 6.6.1: a recipient that caches or forwards adds the Date that is missing.

@@ -180,7 +180,8 @@ impl Fetch {
             //= RFC 9111 section 4.4: what was changed here is no longer what the cache holds.
             self.shared.cache.remove(&self.asker.key);
         }
-        let head = clean(&reply.parts, &reply.arrival, Recipients::One);
+        let recipients = Recipients::One(self.asker.source.purpose);
+        let head = clean(&reply.parts, &reply.arrival, recipients);
         let flight = &self.ticket.flight;
         flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.fill(reply, None).await
@@ -197,7 +198,8 @@ impl Fetch {
     /// The answer is for the first visitor only; all others are given other flights.
     async fn turned_out_private(&mut self, reply: Reply, why: Excluded) -> Result<(), FetchError> {
         lock(&self.shared.table).unlist(&self.ticket);
-        let head = clean(&reply.parts, &reply.arrival, Recipients::One);
+        let recipients = Recipients::One(self.asker.source.purpose);
+        let head = clean(&reply.parts, &reply.arrival, recipients);
         let flight = &self.ticket.flight;
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.reseat(excluded, Sharing(Credentials::None), why);
