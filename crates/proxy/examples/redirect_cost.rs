@@ -29,6 +29,9 @@ type Failure = Box<dyn std::error::Error>;
 
 /// Redirects measured; more for the allocations, which cost nothing to count.
 const REDIRECTS: u32 = 20_000;
+/// A connection that comes while the one before is just being closed takes a new place in the table
+/// of connections, which grows now and then: a handful in 20,000 is that and not a redirect's cost.
+const ALLOCATIONS_MAX: f64 = 0.001;
 const REDIRECTS_IN_VALGRIND: u32 = 2_000;
 const REQUEST: &[u8] =
     b"GET /page HTTP/1.1\r\nHost: site.example\r\nUser-Agent: Mozilla/5.0 (X11; \
@@ -55,17 +58,15 @@ fn main() -> Result<ExitCode, Failure> {
         for link in [None, Some(ByteRate::from_kilobytes(10_000_000))] {
             let allocations = allocations(connections, link)?;
             let paced = link.map_or("no link limit", |_| "with the link's pacer");
-            println!("allocations per redirect, {connections:?}, {paced}: {allocations:.3}");
-            if connections == Connections::Kept {
-                worst = worst.max(allocations);
-            }
+            println!("allocations per redirect, {connections:?}, {paced}: {allocations:.4}");
+            worst = worst.max(allocations);
         }
     }
     match instructions() {
         Ok(each) => println!("instructions per redirect in user space: {each}"),
         Err(error) => println!("instructions per redirect: not measured ({error})"),
     }
-    Ok(match worst > 0.0 {
+    Ok(match worst > ALLOCATIONS_MAX {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,
     })

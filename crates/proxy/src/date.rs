@@ -1,5 +1,6 @@
 //! The Date line of responses, made once a second.
 
+use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// `Date: Sat, 21 Nov 2026 00:00:00 GMT` and the wall clock that it was made from.
@@ -34,8 +35,10 @@ impl DateLine {
             return;
         }
         self.second = second;
-        let text = format!("Date: {}\r\n", httpdate::HttpDate::from(now));
-        self.line.copy_from_slice(text.as_bytes());
+        let mut line = self.line.as_mut_slice();
+        // Every date of RFC 9110 has the same length, and the line has room for it.
+        let written = write!(line, "Date: {}\r\n", httpdate::HttpDate::from(now));
+        debug_assert!(written.is_ok() && line.is_empty());
     }
 
     /// The line, with its end.

@@ -188,6 +188,7 @@ impl Engine {
         let Some(connection) = self.connections.remove(token) else {
             return;
         };
+        self.wheel.forget(token);
         self.core
             .counters
             .connections

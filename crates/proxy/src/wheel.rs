@@ -3,6 +3,9 @@
 //! A wheel of time slots, each with the connections that must be looked at then. Setting a later
 //! deadline touches nothing here: the connection is looked at when its old time comes, and is put
 //! back. So a busy connection costs the wheel nothing.
+//!
+//! Each slot is a list that runs through one table with an entry for each place of a connection, so
+//! setting, moving and forgetting a deadline neither searches nor allocates.
 
 use std::time::Duration;
 
@@ -12,59 +15,132 @@ use levee_vocab::Timestamp;
 const SLOTS: usize = 256;
 /// Length of a slot. Deadlines are seconds; being late by a sixteenth of one hurts nobody.
 const SLOT: Duration = Duration::from_millis(64);
+/// Where a list ends.
+const NONE: u32 = u32::MAX;
 
 /// The wheel of one core.
 #[derive(Debug)]
 pub(crate) struct Wheel {
-    slots: Vec<Vec<u64>>,
+    /// First entry of each slot.
+    first: [u32; SLOTS],
+    /// By the place of the connection, the lower half of its token.
+    entries: Vec<Entry>,
     /// A bit for each slot that is not empty, so that the next one is found in a few instructions.
     occupied: [u64; SLOTS / 64],
     /// Number of the next slot that has not been looked at.
     next: u64,
-    entries: usize,
+    set: usize,
+}
+
+/// A connection's place in a list.
+#[derive(Clone, Debug)]
+struct Entry {
+    token: u64,
+    before: u32,
+    after: u32,
+    /// Its slot; none where it is in no list.
+    slot: Option<u8>,
+}
+
+impl Entry {
+    const UNSET: Self = Self {
+        token: 0,
+        before: NONE,
+        after: NONE,
+        slot: None,
+    };
 }
 
 impl Wheel {
     /// An empty wheel that starts at `now`.
     pub fn new(now: Timestamp) -> Self {
         Self {
-            slots: vec![Vec::new(); SLOTS],
+            first: [NONE; SLOTS],
+            entries: Vec::new(),
             occupied: [0; SLOTS / 64],
             next: number(now),
-            entries: 0,
+            set: 0,
         }
     }
 
-    /// Has `token` looked at soon after `at`, or earlier where that is beyond the wheel. Returns
-    /// when.
+    /// Has `token` looked at soon after `at`, or earlier where that is beyond the wheel, and not
+    /// when it was to be before. Returns when.
     pub fn set(&mut self, at: Timestamp, token: u64) -> Timestamp {
         let number = (number(at) + 1).clamp(self.next, self.next + SLOTS as u64 - 1);
         let slot = number as usize % SLOTS;
-        self.slots[slot].push(token);
+        let index = token as u32;
+        if self.entries.len() <= index as usize {
+            self.entries.resize(index as usize + 1, Entry::UNSET);
+        }
+        self.unlink(index);
+        let after = std::mem::replace(&mut self.first[slot], index);
+        if after != NONE {
+            self.entries[after as usize].before = index;
+        }
+        // A slot number is below 256.
+        self.entries[index as usize] = Entry {
+            token,
+            before: NONE,
+            after,
+            slot: Some(slot as u8),
+        };
         self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.entries += 1;
+        self.set += 1;
         start(number)
+    }
+
+    /// Forgets the connection `token`, which is closed.
+    pub fn forget(&mut self, token: u64) {
+        let index = token as u32;
+        if self
+            .entries
+            .get(index as usize)
+            .is_some_and(|entry| entry.token == token)
+        {
+            self.unlink(index);
+        }
     }
 
     /// Moves everything that is due at `now` into `due`.
     pub fn take_due(&mut self, now: Timestamp, due: &mut Vec<u64>) {
         let last = number(now);
         while self.next <= last {
-            if self.entries == 0 {
+            if self.set == 0 {
                 self.next = last + 1;
                 return;
             }
             let slot = self.next as usize % SLOTS;
-            self.entries -= self.slots[slot].len();
-            due.append(&mut self.slots[slot]);
-            self.occupied[slot / 64] &= !(1 << (slot % 64));
+            while self.first[slot] != NONE {
+                let index = self.first[slot];
+                due.push(self.entries[index as usize].token);
+                self.unlink(index);
+            }
             self.next += 1;
         }
     }
 
+    /// Takes an entry out of its list, if it is in one.
+    fn unlink(&mut self, index: u32) {
+        let unset = std::mem::replace(&mut self.entries[index as usize], Entry::UNSET);
+        let Some(slot) = unset.slot.map(usize::from) else {
+            return;
+        };
+        match unset.before {
+            NONE => self.first[slot] = unset.after,
+            before => self.entries[before as usize].after = unset.after,
+        }
+        if unset.after != NONE {
+            self.entries[unset.after as usize].before = unset.before;
+        }
+        if self.first[slot] == NONE {
+            self.occupied[slot / 64] &= !(1 << (slot % 64));
+        }
+        self.set -= 1;
+    }
+
     /// When something is due next.
     pub fn next_due(&self) -> Option<Timestamp> {
-        if self.entries == 0 {
+        if self.set == 0 {
             return None;
         }
         let first = self.next as usize % SLOTS;
@@ -136,9 +212,22 @@ mod tests {
         wheel.take_due(at(500.0), &mut due);
         assert_eq!(due, [1, 2, 3]);
         assert_eq!(wheel.next_due(), None);
+        // A deadline that is moved is due once, and that of a closed connection never.
+        wheel.set(at(501.0), 5);
+        wheel.set(at(502.0), 5);
+        wheel.set(at(501.0), 6);
+        wheel.set(at(501.0), 7);
+        wheel.forget(6);
+        wheel.forget(1 << 32 | 7);
+        due.clear();
+        wheel.take_due(at(501.5), &mut due);
+        assert_eq!(due, [7]);
+        wheel.take_due(at(503.0), &mut due);
+        assert_eq!(due, [7, 5]);
         // A time that is past is due in the next slot, not never.
+        due = vec![1, 2, 3];
         wheel.set(at(1.0), 4);
-        wheel.take_due(at(501.0), &mut due);
+        wheel.take_due(at(504.0), &mut due);
         assert_eq!(due, [1, 2, 3, 4]);
     }
 }
