@@ -230,7 +230,8 @@ pub(super) fn receive(
             0
         }
         Sent::Bytes(bytes) => {
-            // A short read has emptied the socket, and the kernel will tell of more: one call saved.
+            // A short read has emptied the socket, and the kernel will tell of more: one call
+            // saved.
             if bytes < room {
                 *inbound = Inbound::Drained;
             }
@@ -239,8 +240,8 @@ pub(super) fn receive(
     })
 }
 
-/// Whether the bytes after `scanned` may have ended a head: a visitor who sends byte by byte must not
-/// have his head parsed as often.
+/// Whether the bytes after `scanned` may have ended a head: a visitor who sends byte by byte must
+/// not have his head parsed as often.
 fn may_end_head(input: &[u8], scanned: usize, head_bytes_max: usize) -> bool {
     let new = &input[scanned.saturating_sub(3).min(input.len())..];
     scanned == 0

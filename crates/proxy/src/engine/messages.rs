@@ -54,8 +54,8 @@ impl Engine {
         }
     }
 
-    /// Counts, once an interval, the connections being answered and those whose bytes the kernel does
-    /// not take: signs of a full link, where its rate is not configured.
+    /// Counts, once an interval, the connections being answered and those whose bytes the kernel
+    /// does not take: signs of a full link, where its rate is not configured.
     fn count_held_up(&mut self) {
         let (mut answering, mut held_up) = (0, 0);
         for token in self.connections.tokens() {

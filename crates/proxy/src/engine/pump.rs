@@ -166,8 +166,8 @@ fn goes_on(answer: &Answer, just_sent: u64) -> bool {
     answer.kind.class() == Class::Fetch && parts(answer.sent) == parts(answer.sent - just_sent)
 }
 
-/// One large object must not hold up all others: 64 KiB is a page with its pictures, and a second or
-/// so on the smallest links.
+/// One large object must not hold up all others: 64 KiB is a page with its pictures, and a second
+/// or so on the smallest links.
 const FETCH_TURN_BYTES: u64 = 64 * 1024;
 
 fn charge(answer: &mut Answer, lease: &mut Lease<'_>, bytes: u64) {

@@ -1,4 +1,5 @@
-//! Answers from the cache, and misses: for origins that we rescue, and for an application of our own.
+//! Answers from the cache, and misses: for origins that we rescue, and for an application of our
+//! own.
 
 use std::sync::Arc;
 

@@ -8,8 +8,8 @@ use super::Engine;
 use crate::connection::{Granted, Phase};
 use crate::parked::ParkedQueue;
 
-/// How often parked requests are asked for: budgets grow smoothly, and at 54 kB/s one redirect takes
-/// the link 10 ms.
+/// How often parked requests are asked for: budgets grow smoothly, and at 54 kB/s one redirect
+/// takes the link 10 ms.
 const ROUND: Duration = Duration::from_millis(5);
 
 impl Engine {
