@@ -50,6 +50,12 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+// Seconds that the charts show: what is known, in steps of half a minute, and a minute at least.
+function span() {
+  const known = snapshots.length ? snapshots[snapshots.length - 1].uptime - snapshots[0].uptime : 0;
+  return Math.min(KEPT, Math.max(60, Math.ceil(known / 30) * 30));
+}
+
 // Lines differ in colour and in dash, so that no meaning hangs on colour alone.
 function chart(id, lines, show, marks) {
   const element = document.getElementById(id);
@@ -60,10 +66,10 @@ function chart(id, lines, show, marks) {
   }));
   const options = {
     width: element.clientWidth, height: 250, cursor: { drag: { x: false, y: false } },
-    scales: { x: { time: false, range: [-KEPT, 0] }, y: { range: (_, low, high) => [0, 1.08 * Math.max(1, high, ...marks().map((m) => m.at))] } },
+    scales: { x: { time: false, range: () => [-span(), 0] }, y: { range: (_, low, high) => [0, 1.08 * Math.max(1, high, ...marks().map((m) => m.at))] } },
     hooks: { draw: [(plot) => drawMarks(plot, marks())] },
     axes: [
-      { ...axis, incrs: [30, 60], values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
+      { ...axis, incrs: [10, 30, 60], values: (_, ticks) => ticks.map((tick) => `${tick} s`) },
       { ...axis, size: 82, values: (_, ticks) => ticks.map(show) },
     ],
     series: [{ label: "time", value: (_, value) => (value == null ? "–" : `${Math.round(value)} s`) }, ...series],
@@ -122,7 +128,7 @@ function drawCharts() {
   for (const { plot, lines } of charts) {
     plot.setData([times].concat(lines.map((line) => snapshots.map(line.pick))));
     // The newest values, unless somebody points at older ones; after the chart has set its own.
-    setTimeout(() => { if (plot.cursor.idx == null) plot.setLegend({ idx: times.length - 1 }); });
+    queueMicrotask(() => { if (plot.cursor.idx == null) plot.setLegend({ idx: times.length - 1 }); });
   }
 }
 
@@ -161,13 +167,19 @@ function drawFigures(status) {
     ["Refused, all", Words.count(lifetime.refused)],
     ["Redirects at risk", Words.count(lifetime.redirects_at_risk)],
     ["Registry", status.registry.address ? (status.registry.connected ? "answers" : "does not answer") : "none"],
-    ["Asked next", status.candidates.length ? status.candidates[0][0] : "nobody"],
+    ["Asked next", askedNext(status) ?? "nobody"],
   ];
   document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
     const row = element("div");
     row.append(element("dt", name), element("dd", String(value)));
     return row;
   }));
+}
+
+// Whoever helps already is not asked again.
+function askedNext(status) {
+  const helps = (site) => status.rescue_servers.some((peer) => peer.site === site && peer.phase === "live");
+  return status.candidates.map(([site]) => site).find((site) => !helps(site));
 }
 
 function draw(status) {

@@ -15,7 +15,7 @@ const Stage = (() => {
     const all = helpers.concat(origins).sort((one, other) => rank(other) - rank(one));
     const shown = all.slice(0, 10);
     const rows = Math.max(1, Math.ceil(shown.length / 2));
-    const size = { w: phone ? 420 : 900, h: Math.max(220, 90 + rows * (phone ? 84 : 66)) };
+    const size = { w: phone ? 420 : 900, h: Math.max(phone ? 200 : 170, 90 + rows * (phone ? 84 : 66)) };
     svg.setAttribute("viewBox", `0 0 ${size.w} ${size.h}`);
     const most = Math.max(1, ...shown.map(({ peer }) => Math.max(peer.used, peer.rate)));
     const centre = { x: size.w / 2, y: size.h / 2 };
@@ -74,7 +74,7 @@ const Stage = (() => {
   function self(at, status, phone) {
     const group = make("g");
     group.append(make("circle", { cx: at.x, cy: at.y, r: phone ? 40 : 46, class: `self ${Words.state(status)}` }));
-    group.append(label(at.x, at.y - 2, Words.state(status), "on-self"));
+    group.append(label(at.x, at.y - 2, Words.state(status), "on-self state"));
     group.append(label(at.x, at.y + 15, Words.rate(status.rates.out), "on-self"));
     // On a phone there is no room, and the name stands above anyway.
     if (!phone) group.append(label(at.x, at.y + 64, shorten(status.site), ""));

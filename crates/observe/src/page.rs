@@ -132,9 +132,16 @@ fn candidates(html: &mut Html, status: &Status) {
             .markup("</q>.");
     }
     html.markup("</p>");
-    if !status.candidates.is_empty() {
+    let helps = |site: &str| {
+        let mut helpers = status.rescue_servers.iter();
+        helpers.any(|peer| peer.site == site && peer.phase == "live")
+    };
+    // Whoever helps already is not asked again.
+    let next = status.candidates.iter().filter(|(site, _)| !helps(site));
+    let next: Vec<_> = next.take(LINES_MAX).collect();
+    if !next.is_empty() {
         html.markup("<p>Next we would ask: ");
-        for (index, (site, offer)) in status.candidates.iter().take(LINES_MAX).enumerate() {
+        for (index, (site, offer)) in next.into_iter().enumerate() {
             html.markup(if index > 0 { ", " } else { "" })
                 .text(site)
                 .markup(" <span class=faint>(")
@@ -142,6 +149,8 @@ fn candidates(html: &mut Html, status: &Status) {
                 .markup(")</span>");
         }
         html.markup(".</p>");
+    } else if !status.candidates.is_empty() {
+        html.markup("<p>Everybody whom we could ask helps already.</p>");
     }
     html.markup("</section>\n");
 }

@@ -45,6 +45,15 @@ fn a_combined_line_is_what_goaccess_and_fail2ban_expect() {
 }
 
 #[test]
+fn the_fetch_of_a_rescue_server_can_be_told_from_the_visit_that_it_is_for() {
+    let mut fetch = record();
+    fetch.class = RequestClass::Fetch;
+    let combined = line(&fetch, LogFormat::Combined);
+    assert!(combined.starts_with("192.0.2.7 fetch - ["), "{combined}");
+    assert!(line(&fetch, LogFormat::Json).contains("\"class\":\"fetch\""));
+}
+
+#[test]
 fn a_connection_closed_without_an_answer_has_a_status_that_log_readers_take() {
     let mut closed = record();
     closed.status = 0;

@@ -140,7 +140,7 @@ fn capacity(html: &mut Html, status: &Status) {
     }
     if let Some(redirect) = status.redirect_threshold {
         html.markup(" Above ")
-            .text(words::percent(redirect))
+            .text(words::percent(redirect).replace(' ', "\u{a0}"))
             .markup(" (T_redi) visitors are redirected.");
     }
 }
