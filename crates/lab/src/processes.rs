@@ -61,6 +61,19 @@ pub enum StartError {
     },
 }
 
+/// The `levee` binary beside this program. Cargo puts tests one folder below it.
+pub fn levee_beside() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let beside = own.ancestors().skip(1).take(2);
+    let mut found = beside
+        .map(|folder| folder.join("levee"))
+        .filter(|levee| levee.is_file());
+    found.next().ok_or_else(|| {
+        let way_out = "there is no levee beside this program; run `cargo build --package levee`";
+        io::Error::new(io::ErrorKind::NotFound, way_out)
+    })
+}
+
 /// Far longer than a start takes, even on a machine that is busy compiling.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// What a drain may take before the process is killed.

@@ -126,9 +126,11 @@ async fn post(origin: &OriginRoute, key: &str, body: &[u8]) -> Result<(), String
             status => Err(format!("it answers {status}")),
         }
     };
+    tokio::pin!(answer);
     tokio::select! {
-        answer = answer => answer,
-        _ = connection => Err("it closed the connection".to_owned()),
+        answer = &mut answer => answer,
+        // It closes as soon as it has answered, so the answer may be there all the same.
+        _ = connection => answer.await,
     }
 }
 

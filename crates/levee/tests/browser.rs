@@ -31,8 +31,10 @@ pub enum Look {
 pub enum Window {
     /// Small.
     Phone,
-    /// Large.
+    /// Large, and as long as the page.
     Desk,
+    /// What a person sees without scrolling.
+    Screen,
 }
 
 /// The page's document at `url`.
@@ -45,6 +47,7 @@ pub fn screenshot(url: &str, look: Look, window: Window, file: &Path) {
     let size = match window {
         Window::Phone => "--window-size=500,2600",
         Window::Desk => "--window-size=1280,1500",
+        Window::Screen => "--window-size=1400,1000",
     };
     let file = format!("--screenshot={}", file.display());
     run(look, &[&file, size, "--hide-scrollbars", url]);
