@@ -60,20 +60,11 @@ fn an_application_is_rescued_and_still_hears_what_only_it_can_answer() {
     });
     assert_eq!(page.header("set-cookie"), "session=1; Path=/");
 
-    // A form sent to the alias ends at the application, with its method and its body.
-    let output = Command::new("curl")
-        .args([
-            "--silent",
-            "--location",
-            "--max-time",
-            "20",
-            "--data",
-            "a=1",
-        ])
-        .arg(format!("http://{alias}/echo"))
-        .output()
-        .expect("curl is installed (Debian's package `curl`)");
-    assert_eq!(output.stdout, b"a=1");
+    let output = post_a_form(&format!("http://{alias}/echo"));
+    assert_eq!(
+        output, b"a=1",
+        "it ends at the application, with its method and its body"
+    );
     until("the end of the crowd", || crowd.is_over().then_some(()));
     let asked = application.asked();
     let form = asked.iter().find(|asked| asked.target == "/echo").unwrap();
@@ -94,6 +85,17 @@ fn an_application_is_rescued_and_still_hears_what_only_it_can_answer() {
         "{answered} of {}",
         records.len()
     );
+}
+
+/// As a person's browser does it, following redirects.
+fn post_a_form(url: &str) -> Vec<u8> {
+    let output = Command::new("curl")
+        .args(["--silent", "--location", "--max-time", "20"])
+        .args(["--data", "a=1", url])
+        .output();
+    output
+        .expect("curl is installed (Debian's package `curl`)")
+        .stdout
 }
 
 #[test]
