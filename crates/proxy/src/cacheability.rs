@@ -113,7 +113,9 @@ pub enum Decision {
 pub struct Keeping {
     /// Fresh until it is this old; zero: ask each time whether it has changed.
     pub lifetime: Duration,
-    /// How long after that it may stand in for a source that cannot be reached.
+    /// How long after that it may be shown while its source is asked whether it has changed.
+    pub stale_while_revalidate: Duration,
+    /// How long after its lifetime it may stand in for a source that cannot be reached.
     pub stale_if_error: Duration,
     /// Who may have it.
     pub sharing: Sharing,
@@ -209,7 +211,9 @@ pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
     let Some(fresh) = lifetime.duration() else {
         return Decision::Pass;
     };
-    if fresh.is_zero() && !has_validator(answer.headers) {
+    let stale_while_revalidate = stale_while_revalidate(&control, lifetime);
+    let is_useful = !fresh.is_zero() || !stale_while_revalidate.is_zero();
+    if !is_useful && !has_validator(answer.headers) {
         return Decision::Pass;
     }
     if !sharing.allows(answer.credentials) {
@@ -220,6 +224,7 @@ pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
     }
     Decision::Store(Keeping {
         lifetime: fresh,
+        stale_while_revalidate,
         stale_if_error: stale_if_error(&control, policy),
         sharing,
         vary,
@@ -253,11 +258,28 @@ fn sets_cookie_for_one(answer: &Answer<'_>, control: &CacheControl, policy: &Pol
         }
 }
 
+/// How long a stored response may be shown after its lifetime while its source is asked.
+fn stale_while_revalidate(control: &CacheControl, lifetime: Lifetime) -> Duration {
+    //= RFC 9111 section 5.2.2.10: s-maxage "incorporates the semantics of the proxy-revalidate
+    //= response directive". Unlike an unreachable source, a source that can be asked is no reason
+    //= to do otherwise.
+    if control.forbids_stale() || control.s_maxage.is_some() {
+        return Duration::ZERO;
+    }
+    //= RFC 5861 section 3
+    match (control.stale_while_revalidate, lifetime) {
+        (Some(stated), _) => stated,
+        // Twice the time that the origin named is still what it asked for: that its pages may be
+        // about so old. Otherwise every visitor would wait for each renewal, and at the redirect
+        // bound a renewal takes long.
+        (None, Lifetime::Agreed(ttl)) => ttl,
+        (None, Lifetime::Explicit(_) | Lifetime::Chosen(_) | Lifetime::None) => Duration::ZERO,
+    }
+}
+
 /// How long a stored response may stand in for its unreachable source.
 fn stale_if_error(control: &CacheControl, policy: &Policy) -> Duration {
-    //= RFC 9111 section 4.2.4: no stale response where no-cache, must-revalidate,
-    //= proxy-revalidate or s-maxage forbids it.
-    if control.no_cache || control.must_revalidate || control.proxy_revalidate {
+    if control.forbids_stale() {
         return Duration::ZERO;
     }
     match (control.stale_if_error, control.s_maxage) {

@@ -3,6 +3,8 @@
 //! ```text
 //!  ask ─▶ fresh in the cache? ─▶ yes: there it is
 //!            │ no
+//!         old, but may be shown? ─▶ yes: there it is, and a flight for a newer one
+//!            │ no
 //!         known to be for one visitor each? ─▶ yes: a private flight
 //!            │ no
 //!         a flight for it under way? ─▶ yes: join it
@@ -15,6 +17,7 @@
 //! - whatever becomes of a task, its flight ends and leaves the table (a guard sees to it);
 //! - every wait has a deadline and every queue a limit (`fetch/settings.rs`).
 
+mod background;
 mod body;
 mod counters;
 mod exchange;
@@ -26,7 +29,7 @@ mod table;
 mod task;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use http::Method;
 use levee_vocab::Timestamp;
@@ -133,9 +136,9 @@ impl Fetcher {
     ) -> Result<Waiting, Overloaded> {
         let caller = Caller { waker, connection };
         let shared = &self.shared;
-        count(&shared.tally.misses);
         if request::hops(&miss.headers) > shared.settings.hops_max {
             shared.tally.failed(FetchError::Loop);
+            count(&shared.tally.misses);
             return Ok(Waiting::failed(FetchError::Loop));
         }
         let (asker, body) = Asker::of(miss);
@@ -145,7 +148,8 @@ impl Fetcher {
         } else {
             shared.ask_private(asker, body, caller)
         };
-        asked.inspect_err(|_| count(&shared.tally.overloaded))
+        shared.count_asked(&asked);
+        asked
     }
 
     /// Forgets all objects of `space`, also those that are on their way: its rescue is over.
@@ -183,14 +187,34 @@ impl Shared {
         (self.clock)()
     }
 
-    /// Whether the object may be used now; if so, counts it.
+    /// Whether the object may be used now; if so, counts it. One that may be shown while its source
+    /// is asked may not: somebody has to ask.
     fn count_hit(&self, stored: &Stored, now: Timestamp) -> bool {
         match stored.freshness(now) {
-            Freshness::Stale => return false,
+            Freshness::Shown | Freshness::Stale => return false,
             Freshness::Spared => count(&self.tally.stale_hits),
             Freshness::Fresh => count(&self.tally.hits),
         }
         true
+    }
+
+    /// Counts a request that [`Fetcher::lookup`] could not answer.
+    fn count_asked(&self, asked: &Result<Waiting, Overloaded>) {
+        let tally = &self.tally;
+        match asked.as_ref().map(Waiting::result) {
+            Ok(CacheResult::Hit) => count(&tally.hits),
+            Ok(CacheResult::Stale) => count(&tally.stale_hits),
+            Ok(
+                CacheResult::Revalidated
+                | CacheResult::Miss
+                | CacheResult::Collapsed
+                | CacheResult::Passed,
+            ) => count(&tally.misses),
+            Err(_) => {
+                count(&tally.misses);
+                count(&tally.overloaded);
+            }
+        }
     }
 
     /// For a request whose response may be shared.
@@ -200,12 +224,13 @@ impl Shared {
         caller: Caller,
     ) -> Result<Waiting, Overloaded> {
         let now = self.now();
-        let mut table = lock(&self.table);
-        let key = &asker.key;
+        let table = lock(&self.table);
+        // Before the object is looked for: what is found is then what stands under this key, because
+        // notes of variants are only added under the lock.
+        let key = self.key_for(&asker);
         // Asked again under the lock: the flight may have landed since the core looked.
-        let found = self
-            .cache
-            .find(&key.space, &key.target, &asker.headers, now);
+        let (space, target) = (&asker.key.space, &asker.key.target);
+        let found = self.cache.find(space, target, &asker.headers, now);
         let stale = match found {
             Found::Passes => {
                 drop(table);
@@ -218,11 +243,27 @@ impl Shared {
             Found::Object(stored) => match stored.freshness(now) {
                 Freshness::Fresh => return Ok(Waiting::of_stored(stored, CacheResult::Hit)),
                 Freshness::Spared => return Ok(Waiting::of_stored(stored, CacheResult::Stale)),
+                Freshness::Shown => return Ok(self.show_and_renew(table, key, asker, &stored)),
                 Freshness::Stale => Some(stored),
             },
             Found::Nothing => None,
         };
-        let key = self.key_for(&asker);
+        let asked = self.join_or_begin(table, key, asker, caller, stale.clone());
+        asked.or_else(|overloaded| match stale {
+            Some(old) if now < old.stale_until => Ok(Waiting::of_stored(old, CacheResult::Stale)),
+            Some(_) | None => Err(overloaded),
+        })
+    }
+
+    /// A place at the flight under way for `key`, or at a new one, which may fall back on `stale`.
+    fn join_or_begin(
+        self: &Arc<Self>,
+        mut table: MutexGuard<'_, Table>,
+        key: CacheKey,
+        asker: Box<Asker>,
+        caller: Caller,
+        stale: Option<Arc<Stored>>,
+    ) -> Result<Waiting, Overloaded> {
         let asker = match table.find(&key) {
             None => asker,
             Some(flight) => {

@@ -20,9 +20,11 @@ pub struct Stored {
     pub body: Body,
     /// Fresh before this.
     pub fresh_until: Timestamp,
+    /// Shown before this while its source is asked for a newer one.
+    pub shown_until: Timestamp,
     /// Usable before this where its source cannot be reached.
     pub stale_until: Timestamp,
-    /// Taken for fresh before this, because its source could not be reached a moment ago.
+    /// Shown before this without asking its source, which was asked a moment ago.
     pub spared_until: Timestamp,
     /// Who may have it.
     pub sharing: Sharing,
@@ -47,8 +49,10 @@ pub enum Body {
 pub enum Freshness {
     /// Fresh.
     Fresh,
-    /// Too old, but its source cannot be reached.
+    /// Too old, but its source was asked a moment ago.
     Spared,
+    /// Too old; may be shown while its source is asked.
+    Shown,
     /// Too old.
     Stale,
 }
@@ -56,23 +60,50 @@ pub enum Freshness {
 impl Stored {
     /// A response that has just come, to be kept as `keeping` says.
     pub(crate) fn new(head: Arc<ResponseHead>, body: Body, keeping: &Keeping) -> Self {
-        let left = keeping.lifetime.saturating_sub(head.age_initial);
-        let fresh_until = head.received + left;
+        let left = |time: Duration| head.received + time.saturating_sub(head.age_initial);
+        let fresh_until = left(keeping.lifetime);
+        let shown = keeping.stale_while_revalidate;
+        let shown_until = left(keeping.lifetime.saturating_add(shown));
         Self {
             body,
             fresh_until,
-            stale_until: fresh_until + keeping.stale_if_error,
+            shown_until,
+            // What may be shown while its source is asked may be shown when that fails.
+            stale_until: (fresh_until + keeping.stale_if_error).max(shown_until),
             spared_until: Timestamp::ZERO,
             sharing: keeping.sharing,
             head,
         }
     }
 
-    /// The same response, used for `time` longer because its source cannot be reached; never beyond
-    /// `stale_until`.
+    /// The same response, shown for `time` without asking its source again; never beyond
+    /// `shown_until`.
     pub(crate) fn spared(&self, now: Timestamp, time: Duration) -> Self {
         Self {
-            spared_until: (now + time).min(self.stale_until),
+            spared_until: (now + time).min(self.shown_until),
+            ..self.clone()
+        }
+    }
+
+    /// The same response after its source could not be reached: shown for `rest` without asking
+    /// again, and for `trust` after that while its source is asked; never beyond `stale_until`.
+    pub(crate) fn after_failure(&self, now: Timestamp, rest: Duration, trust: Duration) -> Self {
+        let trusted_until = (now + rest + trust).min(self.stale_until);
+        let shown_until = self.shown_until.max(trusted_until);
+        Self {
+            shown_until,
+            ..self.clone()
+        }
+        .spared(now, rest)
+    }
+
+    /// The same response, never shown again before its source was asked.
+    pub(crate) fn expired(&self) -> Self {
+        Self {
+            fresh_until: Timestamp::ZERO,
+            shown_until: Timestamp::ZERO,
+            stale_until: Timestamp::ZERO,
+            spared_until: Timestamp::ZERO,
             ..self.clone()
         }
     }
@@ -83,6 +114,8 @@ impl Stored {
             Freshness::Fresh
         } else if now < self.spared_until {
             Freshness::Spared
+        } else if now < self.shown_until {
+            Freshness::Shown
         } else {
             Freshness::Stale
         }

@@ -20,6 +20,7 @@ fn stored(body: Vec<u8>) -> Arc<Stored> {
     };
     let keeping = Keeping {
         lifetime: Duration::from_secs(60),
+        stale_while_revalidate: Duration::ZERO,
         stale_if_error: Duration::ZERO,
         sharing: Sharing(Credentials::Authorization),
         vary: None,

@@ -16,6 +16,7 @@ pub(super) struct CacheControl {
     pub max_age: Option<Duration>,
     pub s_maxage: Option<Duration>,
     pub stale_if_error: Option<Duration>,
+    pub stale_while_revalidate: Option<Duration>,
 }
 
 impl CacheControl {
@@ -35,6 +36,14 @@ impl CacheControl {
         control
     }
 
+    /// Whether the response must never be shown after its lifetime.
+    pub fn forbids_stale(&self) -> bool {
+        //= RFC 9111 section 4.2.4: no stale response where no-cache, must-revalidate,
+        //= proxy-revalidate or s-maxage forbids it. What s-maxage forbids depends on what is stated
+        //= beside it, and is decided there.
+        self.no_cache || self.must_revalidate || self.proxy_revalidate
+    }
+
     fn add(&mut self, directive: &[u8]) {
         let mut parts = directive.splitn(2, |&byte| byte == b'=');
         let name = parts.next().unwrap_or_default().trim_ascii();
@@ -49,6 +58,7 @@ impl CacheControl {
             b"max-age" => shorter(&mut self.max_age, value),
             b"s-maxage" => shorter(&mut self.s_maxage, value),
             b"stale-if-error" => shorter(&mut self.stale_if_error, value),
+            b"stale-while-revalidate" => shorter(&mut self.stale_while_revalidate, value),
             _ => {}
         }
     }

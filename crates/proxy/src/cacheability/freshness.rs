@@ -17,6 +17,8 @@ const HEURISTIC_SHARE: f64 = 0.1;
 pub(super) enum Lifetime {
     /// The response states it.
     Explicit(Duration),
+    /// It states none, and the origin that we rescue named this one for all such responses.
+    Agreed(Duration),
     /// We chose it, as the RFC lets us.
     Chosen(Duration),
     /// It states none and we may not choose.
@@ -27,13 +29,13 @@ impl Lifetime {
     pub fn is_explicit(self) -> bool {
         match self {
             Self::Explicit(_) => true,
-            Self::Chosen(_) | Self::None => false,
+            Self::Agreed(_) | Self::Chosen(_) | Self::None => false,
         }
     }
 
     pub fn duration(self) -> Option<Duration> {
         match self {
-            Self::Explicit(time) | Self::Chosen(time) => Some(time),
+            Self::Explicit(time) | Self::Agreed(time) | Self::Chosen(time) => Some(time),
             Self::None => None,
         }
     }
@@ -81,7 +83,7 @@ fn chosen(answer: &Answer<'_>, policy: &Policy) -> Lifetime {
         _ => return Lifetime::None,
     }
     match policy.purpose {
-        Purpose::Rescue => Lifetime::Chosen(policy.ttl),
+        Purpose::Rescue => Lifetime::Agreed(policy.ttl),
         Purpose::Upstream => match date_of(answer.headers, &header::LAST_MODIFIED) {
             Some(changed) => {
                 let unchanged = sent(answer).duration_since(changed).unwrap_or_default();

@@ -55,7 +55,8 @@ fn decided(status: u16, lines: &str, purpose: Purpose, credentials: Credentials)
     decide(&answer, &policy(purpose))
 }
 
-/// `store 60 +600 all`: lifetime, time as a stand-in, who may have it.
+/// `store 60 ~60 +600 all`: lifetime, time shown while its source is asked (where there is one), time
+/// as a stand-in, who may have it.
 fn told(decision: &Decision) -> String {
     let who = |sharing: &Sharing| match sharing.0 {
         Credentials::None => "anonymous",
@@ -64,8 +65,12 @@ fn told(decision: &Decision) -> String {
     };
     match decision {
         Decision::Store(keeping) => format!(
-            "store {} +{} {}",
+            "store {}{} +{} {}",
             keeping.lifetime.as_secs(),
+            match keeping.stale_while_revalidate.as_secs() {
+                0 => String::new(),
+                shown => format!(" ~{shown}"),
+            },
             keeping.stale_if_error.as_secs(),
             who(&keeping.sharing)
         ),
@@ -77,9 +82,9 @@ fn told(decision: &Decision) -> String {
 
 /// Status and headers `=>` what becomes of it from an upstream `/` from an origin that we rescue.
 const RESPONSES: &str = r#"
-200 => pass / store 60 +600 all
-200 etag:"1" => store 0 +600 anonymous / store 60 +600 all
-200 date:DATE|last-modified:BEFORE => store 3600 +600 anonymous / store 60 +600 all
+200 => pass / store 60 ~60 +600 all
+200 etag:"1" => store 0 +600 anonymous / store 60 ~60 +600 all
+200 date:DATE|last-modified:BEFORE => store 3600 +600 anonymous / store 60 ~60 +600 all
 200 cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
 200 cache-control:max-age="7" => store 7 +600 cookies / store 7 +600 all
 200 cache-control:max-age=7, max-age=5 => store 5 +600 cookies / store 5 +600 all
@@ -89,6 +94,21 @@ const RESPONSES: &str = r#"
 200 cache-control:max-age=7, must-revalidate => store 7 +0 all / store 7 +0 all
 200 cache-control:max-age=7, proxy-revalidate => store 7 +0 cookies / store 7 +0 all
 200 cache-control:max-age=7, stale-if-error=30 => store 7 +30 cookies / store 7 +30 all
+200 cache-control:max-age=7, stale-while-revalidate=30 => store 7 ~30 +600 cookies / store 7 ~30 +600 all
+200 cache-control:max-age=7, stale-while-revalidate="30", stale-while-revalidate=20 => store 7 ~20 +600 cookies / store 7 ~20 +600 all
+200 cache-control:max-age=7, stale-while-revalidate=soon => store 7 +600 cookies / store 7 +600 all
+200 cache-control:max-age=7, stale-while-revalidate=30, must-revalidate => store 7 +0 all / store 7 +0 all
+200 cache-control:max-age=7, stale-while-revalidate=30, proxy-revalidate => store 7 +0 cookies / store 7 +0 all
+200 cache-control:s-maxage=7, stale-while-revalidate=30 => store 7 +0 all / store 7 +0 all
+200 cache-control:no-cache, stale-while-revalidate=30|etag:"1" => store 0 +0 anonymous / store 0 +0 all
+200 cache-control:no-store, stale-while-revalidate=30 => pass / pass
+200 cache-control:max-age=0, stale-while-revalidate=30 => store 0 ~30 +600 anonymous / store 0 ~30 +600 all
+200 cache-control:stale-while-revalidate=30 => pass / store 60 ~30 +600 all
+200 cache-control:stale-while-revalidate=0 => pass / store 60 +600 all
+200 cache-control:must-revalidate => pass / store 60 +0 all
+200 cache-control:proxy-revalidate => pass / store 60 +0 all
+200 cache-control:stale-if-error=0 => pass / store 60 ~60 +0 all
+404 cache-control:stale-while-revalidate=30 => store 5 ~30 +600 anonymous / store 5 ~30 +600 all
 200 cache-control:max-age=99999999999 => store 2147483648 +600 cookies / store 2147483648 +600 all
 200 date:DATE|expires:AFTER => store 120 +600 cookies / store 120 +600 all
 200 date:AFTER|expires:DATE|etag:"1" => store 0 +600 anonymous / store 0 +600 all
@@ -97,7 +117,7 @@ const RESPONSES: &str = r#"
 200 cache-control:no-store => pass / pass
 200 cache-control:private, max-age=7 => pass / pass
 200 cache-control:private="set-cookie" => pass / pass
-200 cache-control:x="no-store, private" => pass / store 60 +600 all
+200 cache-control:x="no-store, private" => pass / store 60 ~60 +600 all
 200 cache-control:no-cache => pass / pass
 200 cache-control:no-cache|etag:"1" => store 0 +0 anonymous / store 0 +0 all
 200 cache-control:max-age=0, must-revalidate|etag:"1" => store 0 +0 anonymous / store 0 +0 all
@@ -107,13 +127,13 @@ const RESPONSES: &str = r#"
 200 vary:a,b,c,d,e,f,g,h,i|cache-control:max-age=7 => pass / pass
 200 set-cookie:a=b|cache-control:max-age=7 => pass / pass
 200 set-cookie:a=b|cache-control:public, max-age=7 => pass / store 7 +600 all
-204 => pass / store 60 +600 all
+204 => pass / store 60 ~60 +600 all
 206 cache-control:max-age=7 => pass / pass
-301 => pass / store 60 +600 all
+301 => pass / store 60 ~60 +600 all
 302 => pass / pass
 302 cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
 304 cache-control:max-age=7 => pass / pass
-308 etag:"1" => store 0 +600 anonymous / store 60 +600 all
+308 etag:"1" => store 0 +600 anonymous / store 60 ~60 +600 all
 403 => pass / pass
 404 => store 5 +600 anonymous / store 5 +600 all
 404 cache-control:max-age=70 => store 70 +600 cookies / store 70 +600 all

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::counters::count;
 use super::task::Fetch;
@@ -56,9 +56,20 @@ impl<'a> Filling<'a> {
 
     /// Reads the body to its end. Where this fails nothing is kept.
     pub async fn fill(&mut self, body: &mut Incoming) -> Result<(), FetchError> {
-        let patience = self.fetch.shared.settings.body_timeout;
+        let settings = &self.fetch.shared.settings;
+        let (patience, total) = (settings.body_timeout, settings.total_timeout);
+        let deadline = Instant::now() + total;
         loop {
-            let frame = timeout(patience, body.frame())
+            let now = Instant::now();
+            let limit = match self.place {
+                // A timer is not asked where a piece is there each time.
+                Place::Memory | Place::Disk { .. } if now >= deadline => {
+                    return Err(FetchError::BodyTimeout);
+                }
+                Place::Memory | Place::Disk { .. } => deadline.min(now + patience),
+                Place::Window => now + patience,
+            };
+            let frame = timeout_at(limit, body.frame())
                 .await
                 .map_err(|_| FetchError::BodyTimeout)?;
             let Some(frame) = frame else { break };

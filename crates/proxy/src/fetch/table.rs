@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::FetchSettings;
 use crate::cache::CacheKey;
-use crate::flight::{Flight, Overloaded, Party, Space};
+use crate::flight::{Flight, ObjectKey, Overloaded, Party, Space};
 
 /// See the head of this file.
 #[derive(Default)]
@@ -134,8 +134,17 @@ impl Table {
 
     /// Flights for `space` go on for those who wait, but keep nothing and cannot be joined.
     pub fn forget(&mut self, space: &Space) {
+        self.forget_where(|object| object.space == *space);
+    }
+
+    /// As [`Table::forget`], for the flights of one object, all its variants.
+    pub fn forget_object(&mut self, object: &ObjectKey) {
+        self.forget_where(|other| other == object);
+    }
+
+    fn forget_where(&mut self, is: impl Fn(&ObjectKey) -> bool) {
         self.listed.retain(|key, flight| {
-            let goes = key.object.space == *space;
+            let goes = is(&key.object);
             if goes {
                 flight.forget();
             }

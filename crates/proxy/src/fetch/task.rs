@@ -4,7 +4,8 @@
 //!  wait for a turn ─▶ ask (once more on a fresh connection) ─▶ decide ─▶ stream the body ─▶ keep it
 //!        │                     │                  │ 304: the old object, refreshed
 //!        ▼                     ▼                  ▼ server error and an old object: that one
-//!     too long: 503      failed: the old object, or 502 or 504
+//!     too long: the      failed: the old object, or 502 or 504
+//!     old one, or 503
 //! ```
 //!
 //! It may be dropped at any point, by a cancellation, a panic or the end of the runtime: its `Drop` ends
@@ -89,10 +90,14 @@ impl Fetch {
     }
 
     async fn fly(&mut self) -> Result<(), FetchError> {
-        let _turn = self.turn().await?;
-        let reply = match self.exchange().await {
+        let turn = self.turn().await;
+        let reply = match &turn {
+            Ok(_) => self.exchange().await,
+            Err(overloaded) => Err(*overloaded),
+        };
+        let reply = match reply {
             Ok(reply) => reply,
-            Err(error) if error.fault() == Fault::Source && self.fall_back() => {
+            Err(error) if error.fault() != Fault::Visitor && self.fall_back() => {
                 self.shared.tally.failed(error);
                 return Ok(());
             }
@@ -178,6 +183,9 @@ impl Fetch {
         let done = status.is_success() || status.is_redirection();
         if done && !self.asker.method.is_safe() {
             //= RFC 9111 section 4.4: what was changed here is no longer what the cache holds.
+            // What is on its way may be older than the change.
+            let mut table = lock(&self.shared.table);
+            table.forget_object(&self.asker.key);
             self.shared.cache.remove(&self.asker.key);
         }
         let recipients = Recipients::One(self.asker.source.purpose);
@@ -203,8 +211,8 @@ impl Fetch {
         let flight = &self.ticket.flight;
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.reseat(excluded, Sharing(Credentials::None), why);
-        if !self.ticket.flight.is_wanted() {
-            // By whose request it was fetched has left. Nobody else may have it.
+        if !self.ticket.flight.is_read() {
+            // By whose request it was fetched has left, or was never there. Nobody else may have it.
             return Ok(());
         }
         self.fill(reply, None).await
@@ -286,7 +294,7 @@ impl Fetch {
             // It may no longer be kept, but those who wait may have it.
             Decision::ShareOnce { .. } | Decision::PassWithCredentials | Decision::Pass => Stored {
                 head,
-                ..Stored::clone(stale)
+                ..stale.expired()
             },
         };
         self.show_stored(Arc::new(fresh), CacheResult::Revalidated);
@@ -301,7 +309,8 @@ impl Fetch {
         if now >= stale.stale_until {
             return false;
         }
-        let spared = stale.spared(now, self.shared.settings.stale_retry);
+        let settings = &self.shared.settings;
+        let spared = stale.after_failure(now, settings.stale_retry, settings.stale_trust);
         self.show_stored(Arc::new(spared), CacheResult::Stale);
         true
     }

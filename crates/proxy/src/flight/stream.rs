@@ -70,21 +70,7 @@ impl Flight {
         connection: u64,
     ) -> (Arc<Self>, Waiting) {
         let first = Reader::new(waker, connection, Seat::Reading);
-        let flight = Arc::new(Self {
-            party,
-            abandoned,
-            state: Mutex::new(State {
-                phase: Phase::Asked,
-                kept: Kept::Whole,
-                buffer: Buffer::default(),
-                readers: BTreeMap::from([(FIRST, first)]),
-                next_reader: FIRST + 1,
-                abandoned: None,
-            }),
-            progress: Notify::new(),
-            task: OnceLock::new(),
-            forgotten: AtomicBool::new(false),
-        });
+        let flight = Self::new(party, abandoned, None, BTreeMap::from([(FIRST, first)]));
         let result = match party {
             Party::Shared => CacheResult::Miss,
             Party::Private => CacheResult::Passed,
@@ -93,6 +79,34 @@ impl Flight {
             Arc::clone(&flight),
             Waiting::of_flight(flight, FIRST, result),
         )
+    }
+
+    /// A flight that goes on with `permit`, one of `abandoned`, although nobody reads it yet.
+    pub fn begin_unattended(abandoned: Arc<Semaphore>, permit: OwnedSemaphorePermit) -> Arc<Self> {
+        Self::new(Party::Shared, abandoned, Some(permit), BTreeMap::new())
+    }
+
+    fn new(
+        party: Party,
+        abandoned: Arc<Semaphore>,
+        permit: Option<OwnedSemaphorePermit>,
+        readers: BTreeMap<u64, Reader>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            party,
+            abandoned,
+            state: Mutex::new(State {
+                phase: Phase::Asked,
+                kept: Kept::Whole,
+                buffer: Buffer::default(),
+                readers,
+                next_reader: FIRST + 1,
+                abandoned: permit,
+            }),
+            progress: Notify::new(),
+            task: OnceLock::new(),
+            forgotten: AtomicBool::new(false),
+        })
     }
 
     /// Tells which task fills this flight, so that it can be cancelled.
@@ -359,10 +373,9 @@ impl Flight {
         self.forgotten.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody reads, or nobody does and the fetch was to go on all the same.
-    pub fn is_wanted(&self) -> bool {
-        let state = lock(&self.state);
-        state.abandoned.is_some() || state.readers.values().any(Reader::reads)
+    /// Whether somebody reads, or will.
+    pub fn is_read(&self) -> bool {
+        lock(&self.state).readers.values().any(Reader::reads)
     }
 
     /// It broke off. Does nothing where it is over already.
