@@ -74,7 +74,7 @@ async fn ask(admin: SocketAddr) -> Result<String, String> {
         String::from_utf8(body.into()).map_err(|error| told(&error))
     };
     tokio::pin!(answer);
-    // The connection has to be driven while the answer is awaited; its own error shows in the answer.
+    // The connection has to be driven while the answer is awaited; its error shows in the answer.
     tokio::select! {
         answer = &mut answer => answer,
         // It may close as soon as it has answered, and the answer is there all the same.

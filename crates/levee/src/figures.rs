@@ -232,7 +232,13 @@ fn hot(sampler: &Sampler) -> Vec<HotUrl> {
         url: hot.url.clone(),
         rate: hot.count as f64 / seconds,
     };
-    sampler.total().hot.iter().map(told).collect()
+    // What rescue servers bring us is no page that anybody wants to see.
+    let is_page = |hot: &&levee_proxy::HotCount| {
+        let path = hot.url.split_once('/').map_or("", |(_, path)| path);
+        !path.starts_with(".levee/")
+    };
+    let pages = sampler.total().hot.iter().filter(is_page);
+    pages.map(told).collect()
 }
 
 fn latency(sampler: &Sampler) -> Latency {

@@ -1,8 +1,8 @@
 //! Hands the access-log lines of an origin's visitors back to that origin, so that its statistics
 //! stay whole although others carried its visitors (R8).
 //!
-//! Every ten seconds, each origin's lines go to its web address as one POST with the fetch key of the
-//! rescue. It comes in over the origin's inbound link, which a crowd leaves idle, and costs its
+//! Every ten seconds, each origin's lines go to its web address as one POST with the fetch key of
+//! the rescue. It comes in over the origin's inbound link, which a crowd leaves idle, and costs its
 //! outbound link one short answer. Lines that cannot be handed over are given up and counted: an
 //! origin that is gone must not fill its helper's memory.
 
