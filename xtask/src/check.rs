@@ -82,15 +82,12 @@ fn is_real(test: &str) -> bool {
     test.split('_').any(|word| REAL.contains(&word))
 }
 
-/// Names of all files in the tests folders of our packages, each once.
+/// Names of all integration tests of our packages, each once.
 fn integration_tests(workspace: &Workspace) -> Result<Vec<String>, Failure> {
     let files = tidy::tracked_files(workspace)?;
     let mut names: Vec<String> = files
         .iter()
-        .filter_map(|file| match file.split('/').collect::<Vec<_>>()[..] {
-            ["crates", _, "tests", test] => test.strip_suffix(".rs"),
-            _ => None,
-        })
+        .filter_map(|file| integration_test(file))
         .map(str::to_owned)
         .collect();
     names.sort();
@@ -98,9 +95,31 @@ fn integration_tests(workspace: &Workspace) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// Name of the integration test whose main file `file` is: a file, or a folder with a `main.rs`.
+fn integration_test(file: &str) -> Option<&str> {
+    match file.split('/').collect::<Vec<_>>()[..] {
+        ["crates", _, "tests", test] => test.strip_suffix(".rs"),
+        ["crates", _, "tests", test, "main.rs"] => Some(test),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_integration_test_is_found() {
+        let found = |file| integration_test(file);
+        assert_eq!(
+            found("crates/proxy/tests/fetch_disk.rs"),
+            Some("fetch_disk")
+        );
+        assert_eq!(found("crates/proxy/tests/engine/main.rs"), Some("engine"));
+        assert_eq!(found("crates/proxy/tests/engine/files.rs"), None);
+        assert_eq!(found("crates/proxy/tests/table.golden"), None);
+        assert_eq!(found("crates/proxy/src/main.rs"), None);
+    }
 
     #[test]
     fn tests_against_real_processes_are_told_by_their_names() {
