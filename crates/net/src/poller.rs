@@ -93,6 +93,12 @@ impl Readiness {
             .intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR)
     }
 
+    /// What can be read now is the last: nothing is told after this event.
+    pub fn is_last(self) -> bool {
+        use epoll::EventFlags as Flags;
+        self.0.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR)
+    }
+
     /// Bytes can be written.
     pub fn is_writable(self) -> bool {
         self.0.contains(epoll::EventFlags::OUT)

@@ -16,7 +16,7 @@
 use std::net::SocketAddr;
 
 use levee_control::{Ask, Verdict};
-use levee_net::Socket;
+use levee_net::{Readiness, Socket};
 use levee_vocab::Timestamp;
 
 use crate::answer::Answer;
@@ -85,10 +85,31 @@ pub(crate) struct Granted {
 pub(crate) enum Inbound {
     /// There may be bytes to read.
     Readable,
+    /// There may be bytes to read, and behind them is the end: epoll told of it and will not again.
+    Ending,
     /// All bytes were read; epoll will tell of more.
     Drained,
     /// The visitor sends no more, but may still listen.
     Ended,
+}
+
+impl Inbound {
+    /// After epoll told of something to read.
+    pub fn told(self, readiness: Readiness) -> Self {
+        match self {
+            Self::Readable | Self::Drained if readiness.is_last() => Self::Ending,
+            Self::Readable | Self::Drained => Self::Readable,
+            Self::Ending | Self::Ended => self,
+        }
+    }
+
+    /// Whether reading may give something.
+    pub const fn is_readable(self) -> bool {
+        match self {
+            Self::Readable | Self::Ending => true,
+            Self::Drained | Self::Ended => false,
+        }
+    }
 }
 
 impl Connection {

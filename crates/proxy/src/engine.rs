@@ -36,7 +36,7 @@ use levee_vocab::Timestamp;
 pub(crate) use self::core::{Core, CoreParts, Settled};
 use self::drive::Fate;
 pub(crate) use self::messages::Message;
-use crate::connection::{Connection, Inbound, Phase};
+use crate::connection::{Connection, Phase};
 use crate::connections::Connections;
 use crate::pacer::PeakMeter;
 use crate::wheel::Wheel;
@@ -151,8 +151,8 @@ impl Engine {
         let Some(connection) = self.connections.find(token) else {
             return;
         };
-        if readiness.is_readable() && connection.inbound == Inbound::Drained {
-            connection.inbound = Inbound::Readable;
+        if readiness.is_readable() {
+            connection.inbound = connection.inbound.told(readiness);
         }
         match &mut connection.phase {
             Phase::Parked { .. } if readiness.is_dead() => return self.close(token, Fate::Close),

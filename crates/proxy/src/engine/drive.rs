@@ -69,10 +69,10 @@ impl Core {
             return Go::On;
         };
         let kept = connection.unread.len();
-        if kept == scanned && connection.inbound != Inbound::Readable {
+        if kept == scanned && !connection.inbound.is_readable() {
             return match connection.inbound {
                 Inbound::Ended => Go::Close,
-                Inbound::Readable | Inbound::Drained => Go::Wait,
+                Inbound::Readable | Inbound::Ending | Inbound::Drained => Go::Wait,
             };
         }
         buffer[..kept].copy_from_slice(&connection.unread);
@@ -181,7 +181,7 @@ impl Core {
         };
         match (received, connection.inbound) {
             (Err(_), _) | (Ok(0), Inbound::Ended) => Go::Close,
-            (Ok(0), Inbound::Readable | Inbound::Drained) => Go::Wait,
+            (Ok(0), Inbound::Readable | Inbound::Ending | Inbound::Drained) => Go::Wait,
             (Ok(bytes), _) => match left.checked_sub(bytes as u64) {
                 Some(less) => {
                     *left = less;
@@ -216,7 +216,7 @@ pub(super) fn receive(
     inbound: &mut Inbound,
     buffer: &mut [u8],
 ) -> std::io::Result<usize> {
-    if *inbound != Inbound::Readable || buffer.is_empty() {
+    if !inbound.is_readable() || buffer.is_empty() {
         return Ok(0);
     }
     let room = buffer.len();
@@ -231,8 +231,8 @@ pub(super) fn receive(
         }
         Sent::Bytes(bytes) => {
             // A short read has emptied the socket, and the kernel will tell of more: one call
-            // saved.
-            if bytes < room {
+            // saved. Where it has told of the end already, only reading on finds that.
+            if bytes < room && *inbound == Inbound::Readable {
                 *inbound = Inbound::Drained;
             }
             bytes

@@ -69,7 +69,7 @@ impl Core {
         let after = match answer.after {
             // The rest of a body that its upstream did not want: nobody knows how long it is.
             After::Next | After::Close if has_upload => After::Linger,
-            After::Close if connection.inbound == Inbound::Readable => After::Linger,
+            After::Close if connection.inbound.is_readable() => After::Linger,
             after @ (After::Next | After::Close | After::Linger) => after,
         };
         self.settle(answer, Clock.now());
@@ -84,7 +84,7 @@ impl Core {
                     left: LINGERING_BYTES,
                 };
                 connection.inbound = match connection.inbound {
-                    Inbound::Ended => Inbound::Ended,
+                    ended @ (Inbound::Ending | Inbound::Ended) => ended,
                     Inbound::Readable | Inbound::Drained => Inbound::Readable,
                 };
                 Go::On

@@ -50,10 +50,6 @@ impl Core {
                     self.pool.give(input);
                     if is_over {
                         flow.break_off();
-                        break;
-                    }
-                    if connection.inbound == Inbound::Readable {
-                        continue;
                     }
                     break;
                 }

@@ -235,3 +235,16 @@ fn a_drain_lets_nobody_in_and_ends() {
     }
     assert!(std::net::TcpStream::connect(running.address).is_err());
 }
+
+#[test]
+fn a_visitor_who_says_no_more_is_let_go_at_once() {
+    let running = Setup::default().start();
+    running.write("index.html", "page");
+    for _ in 0..500 {
+        let mut client = running.connect();
+        client.send(get("/"));
+        client.stream().shutdown(Shutdown::Write).unwrap();
+        assert_eq!(client.receive().text(), "page");
+        assert!(client.rest().is_empty());
+    }
+}
