@@ -209,14 +209,24 @@ impl Engine {
         }
     }
 
+    /// Goes on with each connection that can go on, once: who has more to do than fits its turn
+    /// comes again in the next.
     fn drive_ready(&mut self) {
-        while let Some(token) = self.core.ready.pop() {
+        let mut ready = std::mem::take(&mut self.core.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        for token in ready.drain(..) {
             self.drive(token);
         }
+        ready.append(&mut self.core.ready);
+        self.core.ready = ready;
     }
 
     /// How long to wait for events: until something else is due.
     fn patience(&self) -> Option<Duration> {
+        if !self.core.ready.is_empty() {
+            return Some(Duration::ZERO);
+        }
         let now = self.core.now;
         let paused = match self.accepting {
             Accepting::PausedUntil(at) => Some(at),

@@ -38,10 +38,14 @@ enum Consumed {
     Reset,
 }
 
+/// Steps of one connection in one turn: some ten small responses, or 32 MiB of a large one.
+const STEPS_MAX: usize = 32;
+
 impl Core {
-    /// Does all that can be done for `connection` now.
+    /// Does what can be done for `connection` now, but no more than is one turn's: a visitor who
+    /// always has something to do must not keep the others from theirs.
     pub fn drive(&mut self, connection: &mut Connection, token: u64) -> Fate {
-        loop {
+        for _ in 0..STEPS_MAX {
             let go = match connection.phase {
                 Phase::Boundary { .. } => self.read(connection, token),
                 Phase::Parked { .. } => Go::Wait,
@@ -55,6 +59,8 @@ impl Core {
                 Go::Reset => return Fate::Reset,
             }
         }
+        self.ready.push(token);
+        Fate::Keep
     }
 
     fn read(&mut self, connection: &mut Connection, token: u64) -> Go {
@@ -249,4 +255,74 @@ fn may_end_head(input: &[u8], scanned: usize, head_bytes_max: usize) -> bool {
         || new
             .windows(2)
             .any(|pair| pair == b"\n\r" || pair == b"\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpStream};
+    use std::sync::Arc;
+    use std::time::SystemTime;
+
+    use levee_control::RoutePlan;
+    use levee_net::{Clock, Listener, PortSharing};
+
+    use super::*;
+    use crate::counters::CoreCounters;
+    use crate::engine::CoreParts;
+    use crate::settings::FrontSettings;
+    use crate::site::{SiteTable, UnknownHost};
+
+    struct NoWaker;
+
+    impl crate::flight::Waker for NoWaker {
+        fn wake(&self, _: u64) {}
+    }
+
+    fn core() -> Core {
+        let parts = CoreParts {
+            number: 0,
+            settings: Arc::new(FrontSettings::listening_on(vec![])),
+            plan: Arc::new(RoutePlan::default()),
+            share: 1.0,
+            sites: Arc::new(SiteTable::new(vec![], UnknownHost::Refuse)),
+            fetcher: None,
+            waker: Arc::new(NoWaker),
+            counters: Arc::new(CoreCounters::default()),
+            link: None,
+            log: None,
+            handed_over: None,
+        };
+        Core::new(parts, Clock.now(), SystemTime::now())
+    }
+
+    #[test]
+    fn a_row_of_requests_is_answered_in_turns() {
+        let here = (Ipv4Addr::LOCALHOST, 0).into();
+        let listener = Listener::bind(here, PortSharing::Alone).unwrap();
+        let mut visitor = TcpStream::connect(listener.address()).unwrap();
+        let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
+        visitor.write_all(requests.as_bytes()).unwrap();
+        let accepted = loop {
+            if let Some(accepted) = listener.accept().unwrap() {
+                break accepted;
+            }
+        };
+        let mut core = core();
+        let mut connection = Connection::new(accepted.socket, accepted.peer, core.now);
+        let mut turns = 0;
+        while connection.responses < 100 {
+            let before = connection.responses;
+            assert_eq!(core.drive(&mut connection, 7), Fate::Keep);
+            assert!(connection.responses - before <= STEPS_MAX as u32);
+            // Where it does not wait for the visitor it wants its next turn.
+            let waits = core.ready.pop().is_none();
+            connection.inbound = match waits {
+                true => Inbound::Readable,
+                false => connection.inbound,
+            };
+            turns += 1;
+        }
+        assert!(turns >= 3, "{turns}");
+    }
 }

@@ -23,7 +23,7 @@ enum Passed {
 
 impl Core {
     /// Passes on what has come of a request body.
-    pub(super) fn upload(&mut self, connection: &mut Connection, _token: u64) {
+    pub(super) fn upload(&mut self, connection: &mut Connection, token: u64) {
         let Phase::Answering(answer) = &mut connection.phase else {
             return;
         };
@@ -33,8 +33,13 @@ impl Core {
         if flow.feed_held() != Fed::Taken {
             return;
         }
-        let mut gathered = None;
+        let (mut gathered, mut pieces) = (None, 0);
         while flow.is_uploading() {
+            if pieces == PIECES_MAX {
+                self.ready.push(token);
+                break;
+            }
+            pieces += 1;
             if connection.incoming.is_done() {
                 gathered = flow.finish_upload();
                 break;
@@ -79,6 +84,8 @@ impl Core {
 
 /// Most that is read of a body at once.
 const PIECE: usize = 16 * 1024;
+/// Most pieces of one body in one turn.
+const PIECES_MAX: usize = 32;
 
 fn pass(flow: &mut Flow, incoming: &mut Incoming, input: &[u8]) -> Passed {
     let mut used = 0;
