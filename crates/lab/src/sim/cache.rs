@@ -1,6 +1,7 @@
 //! The objects that a rescue server holds for its origins, and the fetches under way.
 //!
-//! One fetch for an object and its lifetime, however many visitors wait for it (R8).
+//! One fetch for an object and its lifetime, however many visitors wait for it (R8). For one more
+//! lifetime nobody waits: the old copy is shown while it is fetched anew.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +24,14 @@ pub struct ObjectKey {
 pub enum Lookup {
     /// It is here, of this size.
     Hit(u64),
+    /// An old copy is here, of this size, and nobody has asked for a newer one yet: the copy is sent,
+    /// and a fetch must begin.
+    Renewed {
+        /// Size of the copy.
+        bytes: u64,
+        /// Number of that fetch.
+        flight: u64,
+    },
     /// It is being fetched; the request waits with the others.
     Joined,
     /// Nobody has asked yet; the request waits, and a fetch must begin.
@@ -50,10 +59,12 @@ pub enum Instead {
     Nothing,
 }
 
-/// How long after its lifetime an object stands in for an origin that cannot be reached, and how
-/// long before the origin is asked again: the server's defaults.
+/// How long after its lifetime an object stands in for an origin that cannot be reached, how long
+/// before the origin is asked again, and how long after that visitors get the old copy at once while
+/// it is asked: the server's defaults.
 const STALE_MAX: Duration = Duration::from_secs(600);
 const STALE_RETRY: Duration = Duration::from_secs(5);
+const STALE_TRUST: Duration = Duration::from_secs(60);
 
 /// Objects and flights of one site.
 #[derive(Debug, Default)]
@@ -74,52 +85,79 @@ struct Flight {
 struct Object {
     bytes: u64,
     fresh_until: Timestamp,
+    shown_until: Timestamp,
     stale_until: Timestamp,
 }
 
 impl RescueCache {
     /// Asks for an object on behalf of `request`.
     pub fn ask(&mut self, now: Timestamp, key: &ObjectKey, request: RequestId) -> Lookup {
-        if let Some(object) = self.objects.get(key)
-            && now < object.fresh_until
-        {
-            return Lookup::Hit(object.bytes);
+        let shown = match self.objects.get(key) {
+            Some(object) if now < object.fresh_until => return Lookup::Hit(object.bytes),
+            Some(object) if now < object.shown_until => Some(object.bytes),
+            Some(_) | None => None,
+        };
+        match (shown, self.flights.get_mut(key)) {
+            (Some(bytes), Some(_)) => Lookup::Hit(bytes),
+            (Some(bytes), None) => Lookup::Renewed {
+                bytes,
+                flight: self.begin_flight(key, Vec::new()),
+            },
+            (None, Some(flight)) => {
+                flight.waiting.push(request);
+                Lookup::Joined
+            }
+            (None, None) => Lookup::Missed {
+                flight: self.begin_flight(key, vec![request]),
+            },
         }
-        if let Some(flight) = self.flights.get_mut(key) {
-            flight.waiting.push(request);
-            return Lookup::Joined;
-        }
-        self.fetches += 1;
-        let number = self.fetches;
-        let waiting = vec![request];
-        self.flights.insert(key.clone(), Flight { number, waiting });
-        Lookup::Missed { flight: number }
     }
 
-    /// Fetch number `flight` brought the object. Gives the requests that waited for it.
+    fn begin_flight(&mut self, key: &ObjectKey, waiting: Vec<RequestId>) -> u64 {
+        self.fetches += 1;
+        let number = self.fetches;
+        self.flights.insert(key.clone(), Flight { number, waiting });
+        number
+    }
+
+    /// Fetch number `flight` brought the object, which is fresh for `ttl`. Gives the requests that
+    /// waited for it.
     pub fn store(
         &mut self,
+        now: Timestamp,
         key: &ObjectKey,
         flight: u64,
         bytes: u64,
-        fresh_until: Timestamp,
+        ttl: Duration,
     ) -> Vec<RequestId> {
+        let fresh_until = now + ttl;
         let object = Object {
             bytes,
             fresh_until,
-            stale_until: fresh_until + STALE_MAX,
+            shown_until: fresh_until + ttl,
+            stale_until: fresh_until + ttl.max(STALE_MAX),
         };
         self.objects.insert(key.clone(), object);
         self.end_flight(key, flight)
     }
 
-    /// Fetch number `flight` failed. What it would have replaced stands in for a while.
+    /// Fetch number `flight` failed. What it would have replaced stands in for a while. Nothing
+    /// changes where it was over before.
     pub fn give_up(&mut self, now: Timestamp, key: &ObjectKey, flight: u64) -> GivenUp {
+        let under_way = self.flights.get(key);
+        if under_way.is_none_or(|under_way| under_way.number != flight) {
+            return GivenUp {
+                waiting: Vec::new(),
+                instead: Instead::Nothing,
+            };
+        }
         let waiting = self.end_flight(key, flight);
         let instead = match self.objects.get_mut(key) {
             Some(object) if now < object.stale_until => {
-                let spared_until = now + STALE_RETRY;
-                object.fresh_until = object.fresh_until.max(spared_until.min(object.stale_until));
+                let spared_until = (now + STALE_RETRY).min(object.stale_until);
+                let trusted_until = (spared_until + STALE_TRUST).min(object.stale_until);
+                object.fresh_until = object.fresh_until.max(spared_until);
+                object.shown_until = object.shown_until.max(trusted_until);
                 Instead::Stale
             }
             Some(_) | None => Instead::Nothing,
@@ -151,35 +189,73 @@ impl RescueCache {
 mod tests {
     use super::*;
 
-    #[test]
-    fn simultaneous_misses_share_one_fetch_until_the_object_is_stale() {
-        let mut cache = RescueCache::default();
-        let key = ObjectKey {
+    const TTL: Duration = Duration::from_secs(60);
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_seconds(seconds)
+    }
+
+    fn key() -> ObjectKey {
+        ObjectKey {
             origin: "origin.example".parse().expect("a good name"),
             file: 0,
-        };
-        let now = Timestamp::ZERO;
-        let stale = Timestamp::from_seconds(60);
+        }
+    }
+
+    #[test]
+    fn simultaneous_misses_share_one_fetch() {
+        let mut cache = RescueCache::default();
+        let missed = Lookup::Missed { flight: 1 };
+        assert_eq!(cache.ask(at(0), &key(), RequestId(1)), missed);
+        assert_eq!(cache.ask(at(0), &key(), RequestId(2)), Lookup::Joined);
         assert_eq!(
-            cache.ask(now, &key, RequestId(1)),
-            Lookup::Missed { flight: 1 }
-        );
-        assert_eq!(cache.ask(now, &key, RequestId(2)), Lookup::Joined);
-        assert_eq!(
-            cache.store(&key, 1, 10, stale),
+            cache.store(at(0), &key(), 1, 10, TTL),
             [RequestId(1), RequestId(2)]
         );
-        assert_eq!(cache.ask(now, &key, RequestId(3)), Lookup::Hit(10));
-        assert_eq!(
-            cache.ask(stale, &key, RequestId(4)),
-            Lookup::Missed { flight: 2 }
-        );
-        assert_eq!(cache.fetches, 2);
-        let failed = cache.give_up(stale, &key, 2);
-        assert_eq!(
-            (failed.waiting, failed.instead),
-            (vec![RequestId(4)], Instead::Stale)
-        );
-        assert_eq!(cache.ask(stale, &key, RequestId(5)), Lookup::Hit(10));
+        assert_eq!(cache.ask(at(59), &key(), RequestId(3)), Lookup::Hit(10));
+        assert_eq!(cache.fetches, 1);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_renewal_of_an_object_for_a_second_lifetime() {
+        let mut cache = RescueCache::default();
+        cache.ask(at(0), &key(), RequestId(1));
+        cache.store(at(0), &key(), 1, 10, TTL);
+        let renewed = Lookup::Renewed {
+            bytes: 10,
+            flight: 2,
+        };
+        assert_eq!(cache.ask(at(60), &key(), RequestId(2)), renewed);
+        assert_eq!(cache.ask(at(119), &key(), RequestId(3)), Lookup::Hit(10));
+        assert_eq!(cache.ask(at(120), &key(), RequestId(4)), Lookup::Joined);
+        assert_eq!(cache.store(at(121), &key(), 2, 20, TTL), [RequestId(4)]);
+        // The deadline of that fetch comes when it is long over.
+        cache.give_up(at(130), &key(), 2);
+        assert_eq!(cache.ask(at(121), &key(), RequestId(5)), Lookup::Hit(20));
+        let missed = Lookup::Missed { flight: 3 };
+        assert_eq!(cache.ask(at(241), &key(), RequestId(6)), missed);
+        assert_eq!(cache.fetches, 3);
+    }
+
+    #[test]
+    fn the_old_copy_stands_in_for_an_origin_that_does_not_answer() {
+        let mut cache = RescueCache::default();
+        cache.ask(at(0), &key(), RequestId(1));
+        cache.store(at(0), &key(), 1, 10, TTL);
+        let missed = Lookup::Missed { flight: 2 };
+        assert_eq!(cache.ask(at(200), &key(), RequestId(2)), missed);
+        let failed = cache.give_up(at(210), &key(), 2);
+        let waiting = vec![RequestId(2)];
+        let instead = Instead::Stale;
+        assert_eq!(failed, GivenUp { waiting, instead });
+        assert_eq!(cache.ask(at(214), &key(), RequestId(3)), Lookup::Hit(10));
+        // The next attempt makes nobody wait.
+        let renewed = Lookup::Renewed {
+            bytes: 10,
+            flight: 3,
+        };
+        assert_eq!(cache.ask(at(215), &key(), RequestId(4)), renewed);
+        let failed = cache.give_up(at(660), &key(), 3);
+        assert_eq!(failed.instead, Instead::Nothing);
     }
 }

@@ -1,7 +1,7 @@
 //! Fetches: how a rescue server gets what it serves for an origin.
 //!
-//! The first visitor who asks for an object causes the fetch, the others wait for it. The origin
-//! charges it to its own traffic and never redirects it.
+//! The first visitor who asks for an object causes the fetch, the others wait for it; where there is
+//! an old copy they get that. The origin charges it to its own traffic and never redirects it.
 
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ impl World {
     /// Serves an object of an origin from the cache, or fetches it first.
     pub(crate) fn serve_rescued(&mut self, site: SiteId, id: RequestId, route: &OriginRoute) {
         let now = self.clock_of(site);
-        let life = self.sites[site.0].life;
         let Some(request) = self.requests.find(id) else {
             return;
         };
@@ -38,29 +37,42 @@ impl World {
         };
         match running.cache.ask(now, &object, id) {
             Lookup::Hit(_) => self.send_rescued(site, id, route.link),
-            Lookup::Joined => {}
-            Lookup::Missed { flight } => {
-                let fetcher = Fetcher {
-                    site,
-                    life,
-                    link: route.link,
-                    flight,
-                };
-                let what = Arrival::Fetch {
-                    fetcher,
-                    object: object.clone(),
-                    key: route.key,
-                };
-                let event = Event::Arrives { site: origin, what };
-                self.carry(Place::Site(site), Place::Site(origin), event);
-                let what = Inner::FetchEnded {
-                    object,
-                    fetcher,
-                    bytes: None,
-                };
-                self.plan_inside(site, FETCH_WAIT, what);
+            Lookup::Renewed { flight, .. } => {
+                self.begin_fetch(site, origin, object, flight, route);
+                self.send_rescued(site, id, route.link);
             }
+            Lookup::Joined => {}
+            Lookup::Missed { flight } => self.begin_fetch(site, origin, object, flight, route),
         }
+    }
+
+    fn begin_fetch(
+        &mut self,
+        site: SiteId,
+        origin: SiteId,
+        object: ObjectKey,
+        flight: u64,
+        route: &OriginRoute,
+    ) {
+        let fetcher = Fetcher {
+            site,
+            life: self.sites[site.0].life,
+            link: route.link,
+            flight,
+        };
+        let what = Arrival::Fetch {
+            fetcher,
+            object: object.clone(),
+            key: route.key,
+        };
+        let event = Event::Arrives { site: origin, what };
+        self.carry(Place::Site(site), Place::Site(origin), event);
+        let what = Inner::FetchEnded {
+            object,
+            fetcher,
+            bytes: None,
+        };
+        self.plan_inside(site, FETCH_WAIT, what);
     }
 
     /// Sends an object that is in the cache.
@@ -142,10 +154,8 @@ impl World {
         };
         match bytes {
             Some(bytes) => {
-                for id in running
-                    .cache
-                    .store(object, fetcher.flight, bytes, now + ttl)
-                {
+                let waiting = running.cache.store(now, object, fetcher.flight, bytes, ttl);
+                for id in waiting {
                     self.send_rescued(site, id, fetcher.link);
                 }
             }
