@@ -21,6 +21,7 @@ mod background;
 mod body;
 mod counters;
 mod exchange;
+mod lane;
 mod pool;
 mod request;
 mod response;
@@ -283,7 +284,7 @@ impl Shared {
             }
         };
         let (flight, waiting) = self.begin(Party::Shared, caller);
-        let ticket = table.admit(&self.settings, asker.source.address, &flight, Some(key))?;
+        let ticket = table.admit(&self.settings, &asker.source, &flight, Some(key))?;
         drop(table);
         let fetch = Fetch::shared(Arc::clone(self), ticket, asker, stale);
         flight.attach_task(self.runtime.spawn(fetch.run()).abort_handle());
@@ -298,8 +299,7 @@ impl Shared {
         caller: Caller,
     ) -> Result<Waiting, Overloaded> {
         let (flight, waiting) = self.begin(Party::Private, caller);
-        let address = asker.source.address;
-        let ticket = lock(&self.table).admit(&self.settings, address, &flight, None)?;
+        let ticket = lock(&self.table).admit(&self.settings, &asker.source, &flight, None)?;
         count(&self.tally.passed);
         let fetch = Fetch::private(Arc::clone(self), ticket, asker, body);
         flight.attach_task(self.runtime.spawn(fetch.run()).abort_handle());

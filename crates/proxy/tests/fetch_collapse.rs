@@ -5,8 +5,8 @@
 #[path = "fetch_support/stage.rs"]
 mod stage;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use levee_proxy::{CacheResult, FetchError, FetchSettings, Overloaded, Progress};
@@ -245,7 +245,7 @@ async fn a_wait_for_a_turn_has_an_end() {
     let slow = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nslow";
     let origin = Origin::play(move |_, stream| say_and_hang(stream, slow)).await;
     let stage = Stage::new(FetchSettings {
-        shared_fetches_per_source: 1,
+        rescue_fetches_per_source: 1,
         wait_max: Duration::from_millis(50),
         ..FetchSettings::default()
     });
@@ -255,6 +255,42 @@ async fn a_wait_for_a_turn_has_an_end() {
     assert_eq!(second.unwrap_err(), FetchError::Overloaded);
     assert_eq!(FetchError::Overloaded.status(), 503);
     assert_eq!(origin.asks(), 1);
+}
+
+/// A cold rescue server: many objects are wanted at once over one full link.
+#[tokio::test]
+async fn the_most_wanted_object_is_fetched_next() {
+    let gate = Arc::new(Semaphore::new(0));
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let (opened, told) = (gate.clone(), lines.clone());
+    let origin = Origin::play(move |asked, stream| {
+        told.lock().unwrap().push(asked.line().to_owned());
+        let gate = gate.clone();
+        Box::pin(async move {
+            gate.acquire().await.unwrap().forget();
+            say(stream, ok("", PAGE)).await
+        })
+    })
+    .await;
+    let stage = Stage::new(FetchSettings {
+        rescue_fetches_per_source: 1,
+        ..FetchSettings::default()
+    });
+    let _first = stage.ask(&Request::rescue(&origin, "/first"));
+    until(|| origin.asks() == 1).await;
+    let _leaves = stage.ask(&Request::rescue(&origin, "/left"));
+    let visitors: Vec<_> = ["/one", "/two", "/three", "/two", "/three", "/three"]
+        .iter()
+        .map(|target| stage.ask(&Request::rescue(&origin, target)))
+        .collect();
+    opened.add_permits(5);
+    for visitor in visitors {
+        assert_eq!(visitor.whole().await.unwrap().text(), PAGE);
+    }
+    let asked = lines.lock().unwrap().join(" ");
+    let order = ["/first", "/three", "/two", "/left", "/one"]
+        .map(|target| asked.find(&format!("GET {target} ")).unwrap());
+    assert!(order.is_sorted(), "{asked}");
 }
 
 #[test]

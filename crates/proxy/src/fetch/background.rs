@@ -51,8 +51,7 @@ impl Shared {
     fn unattended(&self, table: &mut Table, key: CacheKey, asker: &Asker) -> Option<Ticket> {
         let permit = Arc::clone(&self.abandoned).try_acquire_owned().ok()?;
         let flight = Flight::begin_unattended(Arc::clone(&self.abandoned), permit);
-        let address = asker.source.address;
-        let ticket = table.admit(&self.settings, address, &flight, Some(key));
+        let ticket = table.admit(&self.settings, &asker.source, &flight, Some(key));
         ticket.ok()
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use levee_vocab::Timestamp;
 
+use crate::flight::Purpose;
+
 /// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves nothing.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -42,6 +44,9 @@ pub struct FetchSettings {
     pub flights_per_source_max: usize,
     /// Shared fetches that run at one source at a time; the others queue.
     pub shared_fetches_per_source: usize,
+    /// The same where the source is an origin that we rescue. Its link is full: the fewer come at a
+    /// time, the sooner each is there, and the most wanted come first (`fetch/lane.rs`).
+    pub rescue_fetches_per_source: usize,
     /// Fetches for one visitor each that run at one source at a time; the others queue.
     pub private_fetches_per_source: usize,
     /// Fetches that go on although nobody waits any more, or was there to wait: those by which old
@@ -81,6 +86,16 @@ pub struct DiskSettings {
     pub object_max: u64,
 }
 
+impl FetchSettings {
+    /// Shared fetches that run at one source at a time.
+    pub(super) fn shared_width(&self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Rescue => self.rescue_fetches_per_source,
+            Purpose::Upstream => self.shared_fetches_per_source,
+        }
+    }
+}
+
 impl Default for FetchSettings {
     fn default() -> Self {
         Self {
@@ -98,6 +113,8 @@ impl Default for FetchSettings {
             flights_max: 4096,
             flights_per_source_max: 2048,
             shared_fetches_per_source: 32,
+            // Four keep a link of 1 MB/s and 100 ms busy with objects of 25 kB.
+            rescue_fetches_per_source: 4,
             private_fetches_per_source: 128,
             abandoned_max: 64,
             idle_connections_per_source: 8,

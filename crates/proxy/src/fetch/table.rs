@@ -4,11 +4,10 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tokio::sync::Semaphore;
-
 use super::FetchSettings;
+use super::lane::Lane;
 use crate::cache::CacheKey;
-use crate::flight::{Flight, ObjectKey, Overloaded, Party, Space};
+use crate::flight::{Flight, ObjectKey, Overloaded, Party, Source, Space};
 
 /// See the head of this file.
 #[derive(Default)]
@@ -21,8 +20,8 @@ pub(super) struct Table {
 /// How many fetches from one source run.
 struct Lanes {
     flights: usize,
-    shared: Arc<Semaphore>,
-    private: Arc<Semaphore>,
+    shared: Arc<Lane>,
+    private: Arc<Lane>,
 }
 
 /// The place of one flight in the table; given back with [`Table::release`].
@@ -31,7 +30,7 @@ pub(super) struct Ticket {
     /// Under which it can be joined, or could be.
     pub key: Option<CacheKey>,
     /// Where its fetch queues for its turn at the source.
-    pub lane: Arc<Semaphore>,
+    pub lane: Arc<Lane>,
     address: SocketAddr,
 }
 
@@ -57,17 +56,19 @@ impl Table {
     pub fn admit(
         &mut self,
         settings: &FetchSettings,
-        address: SocketAddr,
+        source: &Source,
         flight: &Arc<Flight>,
         key: Option<CacheKey>,
     ) -> Result<Ticket, Overloaded> {
         if self.flights >= settings.flights_max {
             return Err(Overloaded::Flights);
         }
+        let address = source.address;
+        let shared_width = settings.shared_width(source.purpose);
         let lanes = self.sources.entry(address).or_insert_with(|| Lanes {
             flights: 0,
-            shared: Arc::new(Semaphore::new(settings.shared_fetches_per_source)),
-            private: Arc::new(Semaphore::new(settings.private_fetches_per_source)),
+            shared: Lane::new(shared_width),
+            private: Lane::new(settings.private_fetches_per_source),
         });
         if lanes.flights >= settings.flights_per_source_max {
             return Err(Overloaded::Source);

@@ -14,12 +14,12 @@
 use std::sync::Arc;
 
 use hyper::body::Body;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::body::Filling;
 use super::counters::count;
 use super::exchange::Reply;
+use super::lane::Turn;
 use super::request::Intent;
 use super::response::{Recipients, body_end, clean, header_map, refreshed};
 use super::table::Ticket;
@@ -107,11 +107,11 @@ impl Fetch {
     }
 
     /// Waits until few enough fetches from this source run.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, FetchError> {
-        let lane = Arc::clone(&self.ticket.lane);
-        match timeout(self.shared.settings.wait_max, lane.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(FetchError::Overloaded),
+    async fn turn(&self) -> Result<Turn, FetchError> {
+        let turn = self.ticket.lane.turn(&self.ticket.flight);
+        match timeout(self.shared.settings.wait_max, turn).await {
+            Ok(turn) => Ok(turn),
+            Err(_) => Err(FetchError::Overloaded),
         }
     }
 

@@ -378,6 +378,11 @@ impl Flight {
         lock(&self.state).readers.values().any(Reader::reads)
     }
 
+    /// How many wait for it, by which turns at its source are given.
+    pub fn readers(&self) -> usize {
+        lock(&self.state).readers.len()
+    }
+
     /// It broke off. Does nothing where it is over already.
     pub fn fail(&self, error: FetchError) {
         let mut state = lock(&self.state);
