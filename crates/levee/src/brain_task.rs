@@ -20,7 +20,7 @@ use levee_control::{
 use levee_net::Clock;
 use levee_observe::StatusBoard;
 use levee_proxy::{Front, Space};
-use levee_vocab::WebAddress;
+use levee_vocab::{LinkId, WebAddress};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -137,7 +137,7 @@ impl BrainTask {
                     Output::AcceptSos { link, .. } if forgotten => {
                         let loss = LinkLoss::Closed;
                         inputs.push_back(Input::LinkLost { link, loss });
-                        Output::DropLink { link }
+                        self.reject(link)
                     }
                     other @ (Output::AcceptSos { .. }
                     | Output::CallForHelp { .. }
@@ -156,6 +156,22 @@ impl BrainTask {
                 }
                 forgotten |= self.carry_out(&output, &mut inputs) == Remembered::No;
             }
+        }
+    }
+
+    /// Says no to an origin whose alias could not be remembered.
+    fn reject(&self, link: LinkId) -> Output {
+        let view = self.brain.view();
+        let origin = view.origins.iter().find(|origin| origin.link == link);
+        match origin {
+            Some(origin) => Output::RejectSos {
+                link,
+                reason: Reason::SosRejected {
+                    origin: origin.peer.host.clone(),
+                    why: "its alias cannot be written to the state folder",
+                },
+            },
+            None => Output::DropLink { link },
         }
     }
 

@@ -97,6 +97,8 @@ impl Community {
     ///
     /// Cancel safety: dropped half-way, the offer expires and the links close by themselves.
     pub async fn leave(self) {
+        // A registration that still waits would come after the farewell, and undo it.
+        self.under_way.with(|under_way| under_way.next = None);
         // A registry that is away forgets us by itself.
         let _ = self.registry.deregister(self.offer.site.host.clone()).await;
         self.links.finish().await;
