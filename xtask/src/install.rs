@@ -28,6 +28,11 @@ const TOOLS: &[Tool] = &[
         for_what: "examples of the guide, and redirects as a person follows them",
     },
     Tool {
+        program: "faketime",
+        package: "faketime",
+        for_what: "dates that are set in the middle of a crowd",
+    },
+    Tool {
         program: "git",
         package: "git",
         for_what: "the list of files that tidy looks at",

@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -78,6 +78,8 @@ pub fn levee_beside() -> io::Result<PathBuf> {
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// What a drain may take before the process is killed.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl Process {
     /// Runs `program` and waits for its ready line. What it prints goes to files in `logs`.
@@ -143,11 +145,37 @@ impl Process {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal: what becomes of it then is the caller's business.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    /// How it ended; none where it still runs after `within`.
+    pub fn wait_for_end(&mut self, within: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + within;
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
     /// Asks it to stop, without waiting.
     pub fn ask_to_stop(&mut self) {
         if self.is_running() {
-            // It may end between the question and the signal; then there is nothing to stop.
-            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+            // It may end between the question and the signal; then there is nothing to stop. One
+            // that was frozen hears nothing before it goes on.
+            let _ = self.signal(Signal::TERM);
+            let _ = self.signal(Signal::CONT);
         }
     }
 }
@@ -155,11 +183,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.ask_to_stop();
-        let deadline = Instant::now() + STOP_WITHIN;
-        while self.is_running() && Instant::now() < deadline {
-            thread::sleep(Duration::from_millis(10));
-        }
-        if self.is_running() {
+        if self.wait_for_end(STOP_WITHIN).is_none() {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }

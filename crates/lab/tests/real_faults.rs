@@ -1,0 +1,31 @@
+//! Faults of real processes of the real binary: killed, frozen, cut off, out of disk, stopped and
+//! reloaded, each in the middle of a crowd.
+//!
+//! The same faults are played under the virtual clock in `scenarios/`; here the promises are read
+//! from outside, from what visitors get and when they get it. Each test has a community of its own,
+//! so they can run at the same time. What happens in them is in the files of the folder beside this
+//! one, by theme.
+#![allow(clippy::unwrap_used)]
+
+#[path = "real_faults/crowd.rs"]
+mod crowd;
+#[path = "real_faults/deaths.rs"]
+mod deaths;
+#[path = "real_faults/disk.rs"]
+mod disk;
+#[path = "real_faults/http.rs"]
+mod http;
+#[path = "real_faults/network.rs"]
+mod network;
+#[path = "real_faults/operator.rs"]
+mod operator;
+#[path = "real_faults/own_world.rs"]
+mod own_world;
+#[path = "real_faults/roles.rs"]
+mod roles;
+#[path = "real_faults/silence.rs"]
+mod silence;
+#[path = "real_faults/stage.rs"]
+mod stage;
+#[path = "real_faults/time.rs"]
+mod time;
