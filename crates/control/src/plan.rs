@@ -117,8 +117,8 @@ pub enum OriginPhase {
         /// When the alias begins to redirect back.
         until: Timestamp,
     },
-    /// We were restarted in mid-rescue: the origin may not have noticed, and still redirect here. The
-    /// key is gone, so nothing can be fetched, and a redirect back could be a loop.
+    /// We were restarted in mid-rescue: the origin may not have noticed, and still redirect here.
+    /// The key is gone, so nothing can be fetched, and a redirect back could be a loop.
     Restored {
         /// When the alias begins to redirect back.
         until: Timestamp,

@@ -77,8 +77,8 @@ impl Allowance {
         self.spent + bytes <= self.whole()
     }
 
-    /// Like [`Self::has_room`] for what may be larger than all of an interval: it may go if nothing was spent, and
-    /// is paid off in the intervals that follow.
+    /// Like [`Self::has_room`] for what may be larger than all of an interval: it may go if nothing
+    /// was spent, and is paid off in the intervals that follow.
     pub(super) fn has_room_or_is_fresh(&self, now: Timestamp, bytes: f64) -> bool {
         self.rate > 0.0 && (self.spent <= 0.0 || self.has_room(now, bytes))
     }
