@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use levee_control::OriginRoute;
+use levee_observe::CacheResult;
 
 use super::Core;
 use super::serve::{Served, Visit};
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle};
-use crate::cache::{self, Stored};
+use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
@@ -89,20 +90,10 @@ impl Core {
         let fetcher = self.fetcher.as_ref()?;
         let target = request.target.as_bytes();
         let stored = fetcher.lookup(space, target, request, self.now)?;
-        let size = stored.body.length();
-        let judgement = match stored.head.status.as_u16() {
-            200 => {
-                let has = Validators {
-                    etag: stored.head.header("etag"),
-                    modified: stored.head.header("last-modified"),
-                };
-                judge(Conditions::of(request), has, size)
-            }
-            _ => Judgement::Whole,
-        };
+        let judgement = judgement_of(&stored, request);
         let head = stored.head.lines.len() as u64 + HEAD_BYTES;
         Some(Work::Stored {
-            bytes: head + sent_bytes(judgement, size, request),
+            bytes: head + sent_bytes(judgement, stored.body.length(), request),
             judgement,
             stored,
             origin: origin.cloned(),
@@ -201,8 +192,30 @@ impl Core {
         let Ok(waiting) = fetcher.ask(miss, Arc::clone(&self.waker), visit.token) else {
             return self.refuse(connection, request, visit);
         };
-        self.begin_flow(connection, request, visit, origin, (waiting, upload));
+        match waiting.stored() {
+            Some(stored) => self.found(connection, request, visit, origin, &stored),
+            None => self.begin_flow(connection, request, visit, origin, (waiting, upload)),
+        }
         Served::Answered
+    }
+
+    /// Answers with an object that is in the cache all the same: it came a moment ago, or it is old
+    /// and shown while somebody fetches a newer one.
+    fn found(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        origin: Option<&OriginRoute>,
+        stored: &Stored,
+    ) {
+        let judgement = judgement_of(stored, request);
+        let answer = self.stored_answer(request, visit, stored, judgement, origin);
+        let mut record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        if let Some(record) = &mut record {
+            record.cache = part_of_cache(stored.freshness(self.now));
+        }
+        self.begin(connection, answer, visit, record);
     }
 
     fn begin_flow(
@@ -231,6 +244,28 @@ impl Core {
         if !connection.incoming.is_done() && request.body == BodyLength::None {
             connection.incoming = Incoming::Done;
         }
+    }
+}
+
+/// What of an object answers `request`.
+fn judgement_of(stored: &Stored, request: &Request<'_, '_>) -> Judgement {
+    match stored.head.status.as_u16() {
+        200 => {
+            let has = Validators {
+                etag: stored.head.header("etag"),
+                modified: stored.head.header("last-modified"),
+            };
+            judge(Conditions::of(request), has, stored.body.length())
+        }
+        _ => Judgement::Whole,
+    }
+}
+
+/// What part the cache has in an answer from it.
+pub(super) const fn part_of_cache(freshness: Freshness) -> CacheResult {
+    match freshness {
+        Freshness::Fresh => CacheResult::Hit,
+        Freshness::Spared | Freshness::Shown | Freshness::Stale => CacheResult::Stale,
     }
 }
 

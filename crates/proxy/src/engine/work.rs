@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use levee_control::OriginRoute;
-use levee_vocab::{LinkId, WebAddress};
+use levee_observe::CacheResult;
+use levee_vocab::{LinkId, Timestamp, WebAddress};
 
 use super::Core;
+use super::rescue::part_of_cache;
 use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::Stored;
@@ -73,6 +75,18 @@ impl Work {
         match self {
             Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
             Self::Back { .. } | Self::HandOver(_) => false,
+        }
+    }
+
+    /// What part the cache has in it, as far as is known before a fetch.
+    fn part_of_cache(&self, now: Timestamp) -> CacheResult {
+        match self {
+            Self::Stored { stored, .. } => part_of_cache(stored.freshness(now)),
+            Self::Plain(_)
+            | Self::File { .. }
+            | Self::Miss { .. }
+            | Self::Back { .. }
+            | Self::HandOver(_) => CacheResult::NotAsked,
         }
     }
 
@@ -158,6 +172,7 @@ impl Core {
         visit: &Visit,
         work: Work,
     ) -> Served {
+        let part = work.part_of_cache(self.now);
         let answer = match work {
             Work::Plain(plain) => self.plain(request, visit, &plain),
             Work::File {
@@ -180,7 +195,10 @@ impl Core {
             }
             Work::HandOver(link) => return self.take_over(connection, request, visit, link),
         };
-        let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        let mut record = self.record(connection, request, visit.kind, self.now.since(visit.began));
+        if let Some(record) = &mut record {
+            record.cache = part;
+        }
         self.begin(connection, answer, visit, record);
         Served::Answered
     }

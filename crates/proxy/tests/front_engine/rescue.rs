@@ -78,6 +78,31 @@ fn the_first_request_for_a_page_may_be_a_head() {
 }
 
 #[test]
+fn an_old_page_that_is_shown_while_it_is_renewed_is_cut_like_any_other() {
+    let old = "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nAge: 100\r\n\
+        Cache-Control: max-age=50, stale-while-revalidate=1000\r\n\
+        Content-Length: 5\r\nConnection: close\r\n\r\nhello";
+    let running = Setup {
+        plan: rescuing(origin(move |_| old.into()), OriginPhase::Live),
+        ..Setup::default()
+    }
+    .start();
+    let alias = "site-vh1.alias.example:8080";
+    let ask = |method, lines| running.ask(&at(alias, method, "/a", lines));
+    // Who comes before the page is in the cache gets all of it.
+    let part = loop {
+        let response = ask("GET", "Range: bytes=1-3\r\n");
+        if response.status != 200 {
+            break response;
+        }
+    };
+    assert_eq!((part.status, part.text()), (206, "ell"));
+    assert!(part.header("age").parse::<u64>().unwrap() >= 100);
+    assert_eq!(ask("GET", "If-None-Match: \"x\"\r\n").status, 304);
+    assert_eq!(ask("GET", "").text(), "hello");
+}
+
+#[test]
 fn what_a_rescue_server_must_not_answer_goes_to_the_origin() {
     let address = origin(|_| PAGE.into());
     let plan = rescuing(address, OriginPhase::Live);
