@@ -1,16 +1,16 @@
 //! Objects in memory, and the index of those on disk.
 //!
-//! A hard limit on bytes: keys, headers, bodies, slots, index, all of it counts. The cache is divided
-//! into shards with a lock each, held for the time of one look-up. What an insertion pushes out is
-//! dropped after the lock is given back.
+//! A hard limit on bytes: keys, headers, bodies, slots, index, all of it counts. The cache is
+//! divided into shards with a lock each, held for the time of one look-up. What an insertion pushes
+//! out is dropped after the lock is given back.
 //!
-//! An object is found in one or two steps. Under the plain key (space and target) stands the object, or
-//! a note by which request headers it varies; then the object stands under the key with the values of
-//! those headers. A third kind of entry says that the responses for this key are for one visitor each.
-//! Notes are entries like others: they cost, and they can be pushed out.
+//! An object is found in one or two steps. Under the plain key (space and target) stands the
+//! object, or a note by which request headers it varies; then the object stands under the key with
+//! the values of those headers. A third kind of entry says that the responses for this key are for
+//! one visitor each. Notes are entries like others: they cost, and they can be pushed out.
 //!
-//! An object that is too old stays until it is pushed out: the source may say that it has not changed,
-//! and when the source is dead it is better than nothing. This file knows nothing of HTTP.
+//! An object that is too old stays until it is pushed out: the source may say that it has not
+//! changed, and when the source is dead it is better than nothing. This file knows nothing of HTTP.
 
 mod index;
 mod ring;
@@ -127,8 +127,8 @@ impl Cache {
         (shards.chain(disk).sum(), self.limit)
     }
 
-    /// What is known about the object for a request with these headers. Copies nothing but the values
-    /// of headers by which the object varies.
+    /// What is known about the object for a request with these headers. Copies nothing but the
+    /// values of headers by which the object varies.
     pub fn find(
         &self,
         space: &Space,
@@ -286,8 +286,8 @@ impl CacheKey {
         }
     }
 
-    /// The same key in memory of its own: a target may be a slice of a request's buffer, which would
-    /// stay alive with it, unseen by the limit.
+    /// The same key in memory of its own: a target may be a slice of a request's buffer, which
+    /// would stay alive with it, unseen by the limit.
     fn detached(mut self) -> Self {
         self.object.target = Bytes::copy_from_slice(&self.object.target);
         self

@@ -1,17 +1,17 @@
 //! May this response be given to others, and for how long? (RFC 9111, as a shared cache.)
 //!
-//! A pure decision: status, headers and a few figures in, [`Decision`] out. It does not look at what is
-//! stored already and knows no clock but the time that it is given.
+//! A pure decision: status, headers and a few figures in, [`Decision`] out. It does not look at
+//! what is stored already and knows no clock but the time that it is given.
 //!
 //! Beyond the RFC, on the side of care:
 //! - a response to a visitor with credentials is for that visitor alone, unless it says otherwise;
 //!   so is the use of a stored response that does not say that it is for everybody;
 //! - a response that sets a cookie is for one visitor;
-//! - a body whose end only the end of the connection tells is not kept, because a killed server looks
-//!   the same.
+//! - a body whose end only the end of the connection tells is not kept, because a killed server
+//!   looks the same.
 //!
-//! Request directives (`no-cache`, `max-age=0`) are not obeyed: they would let any visitor make a small
-//! site answer everything itself in its worst minute.
+//! Request directives (`no-cache`, `max-age=0`) are not obeyed: they would let any visitor make a
+//! small site answer everything itself in its worst minute.
 
 mod control;
 mod freshness;

@@ -12,8 +12,10 @@
 //!         a new flight, with the old object to fall back on
 //! ```
 //!
-//! Each flight is filled by a task of its own (`fetch/task.rs`), so no visitor leads it. The invariants:
-//! - one shared flight for a key at a time; the object is in the cache before its flight leaves the table;
+//! Each flight is filled by a task of its own (`fetch/task.rs`), so no visitor leads it. The
+//! invariants:
+//! - one shared flight for a key at a time; the object is in the cache before its flight leaves
+//!   the table;
 //! - whatever becomes of a task, its flight ends and leaves the table (a guard sees to it);
 //! - every wait has a deadline and every queue a limit (`fetch/settings.rs`).
 
@@ -126,9 +128,9 @@ impl Fetcher {
         }
     }
 
-    /// Asks for an object that [`Fetcher::lookup`] did not find, or for the answer to a request that
-    /// is not for the cache (other methods, or with a body). `connection` is woken through `waker`
-    /// when [`Waiting::read`] has something new.
+    /// Asks for an object that [`Fetcher::lookup`] did not find, or for the answer to a request
+    /// that is not for the cache (other methods, or with a body). `connection` is woken through
+    /// `waker` when [`Waiting::read`] has something new.
     pub fn ask(
         &self,
         miss: Miss,
@@ -226,8 +228,8 @@ impl Shared {
     ) -> Result<Waiting, Overloaded> {
         let now = self.now();
         let table = lock(&self.table);
-        // Before the object is looked for: what is found is then what stands under this key, because
-        // notes of variants are only added under the lock.
+        // Before the object is looked for: what is found is then what stands under this key,
+        // because notes of variants are only added under the lock.
         let key = self.key_for(&asker);
         // Asked again under the lock: the flight may have landed since the core looked.
         let (space, target) = (&asker.key.space, &asker.key.target);

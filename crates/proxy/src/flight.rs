@@ -1,8 +1,8 @@
 //! Flights: how a core asks for an object that is not in its cache, and reads it while it comes.
 //!
-//! A miss becomes a flight. One fetch task fills it, any number of connections on any core read it, each at
-//! its own pace. The fetch belongs to nobody among them: a visitor that leaves takes nothing away
-//! from the others.
+//! A miss becomes a flight. One fetch task fills it, any number of connections on any core read it,
+//! each at its own pace. The fetch belongs to nobody among them: a visitor that leaves takes
+//! nothing away from the others.
 //!
 //! ```text
 //!  core: Fetcher::lookup ── hit ──▶ Stored
@@ -43,8 +43,8 @@ pub trait Waker: Send + Sync {
     fn wake(&self, connection: u64);
 }
 
-/// Locks, also where another thread died while it held the lock: what our locks guard is whole between
-/// any two statements, and one panic must not spread.
+/// Locks, also where another thread died while it held the lock: what our locks guard is whole
+/// between any two statements, and one panic must not spread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

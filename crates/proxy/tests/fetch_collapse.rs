@@ -317,7 +317,8 @@ async fn a_fetch_that_panics_fails_its_visitors_and_nothing_else() {
     let (origin, gate) = patient_origin(ok("", PAGE)).await;
     let asked = Arc::new(AtomicUsize::new(0));
     let times = asked.clone();
-    // The first look at the clock is the visitor's, the second is that of the fetch with its answer.
+    // The first look at the clock is the visitor's, the second is that of the fetch with its
+    // answer.
     let clock = Arc::new(move || {
         assert_ne!(times.fetch_add(1, Ordering::SeqCst), 2, "planted");
         levee_vocab::Timestamp::from_seconds(1)

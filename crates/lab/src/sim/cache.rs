@@ -24,8 +24,8 @@ pub struct ObjectKey {
 pub enum Lookup {
     /// It is here, of this size.
     Hit(u64),
-    /// An old copy is here, of this size, and nobody has asked for a newer one yet: the copy is sent,
-    /// and a fetch must begin.
+    /// An old copy is here, of this size, and nobody has asked for a newer one yet: the copy is
+    /// sent, and a fetch must begin.
     Renewed {
         /// Size of the copy.
         bytes: u64,
@@ -60,8 +60,8 @@ pub enum Instead {
 }
 
 /// How long after its lifetime an object stands in for an origin that cannot be reached, how long
-/// before the origin is asked again, and how long after that visitors get the old copy at once while
-/// it is asked: the server's defaults.
+/// before the origin is asked again, and how long after that visitors get the old copy at once
+/// while it is asked: the server's defaults.
 const STALE_MAX: Duration = Duration::from_secs(600);
 const STALE_RETRY: Duration = Duration::from_secs(5);
 const STALE_TRUST: Duration = Duration::from_secs(60);

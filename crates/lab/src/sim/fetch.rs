@@ -1,7 +1,7 @@
 //! Fetches: how a rescue server gets what it serves for an origin.
 //!
-//! The first visitor who asks for an object causes the fetch, the others wait for it; where there is
-//! an old copy they get that. The origin charges it to its own traffic and never redirects it.
+//! The first visitor who asks for an object causes the fetch, the others wait for it; where there
+//! is an old copy they get that. The origin charges it to its own traffic and never redirects it.
 
 use std::time::Duration;
 

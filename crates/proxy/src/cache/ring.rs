@@ -1,15 +1,16 @@
 //! Who stays when the memory is full: S3-FIFO (Yang and others, SOSP 2023), with a hard byte limit.
 //!
 //! ```text
-//!   insert ─▶ small (a tenth) ──asked again──▶ main ─▶ out, unless asked since (then once more round)
+//!   insert ─▶ small (a tenth) ──asked again──▶ main ─▶ out, unless asked since (then again round)
 //!                  │ not asked                  ▲
 //!                  ▼                            │ asked for again soon
 //!                 out ───────▶ ghost (hashes) ──┘
 //! ```
 //!
-//! Most objects are asked for once; they pass through the small queue and push nothing else out. A hit
-//! only raises a counter, so it is cheap. Everything that the ring holds counts: values, keys, slots, the index
-//! and the ghosts. Where the index would have to grow and there is no room, an entry goes instead.
+//! Most objects are asked for once; they pass through the small queue and push nothing else out. A
+//! hit only raises a counter, so it is cheap. Everything that the ring holds counts: values, keys,
+//! slots, the index and the ghosts. Where the index would have to grow and there is no room, an
+//! entry goes instead.
 //!
 //! No clock, no lock, no I/O.
 
@@ -21,8 +22,8 @@ const NONE: u32 = u32::MAX;
 const HEAT_MAX: u8 = 3;
 /// Share of the limit for the small queue, from the paper.
 const SMALL_SHARE: u64 = 10;
-/// One ghost for so many bytes of the limit: about as many ghosts as main has entries of the size that
-/// is usual for web objects, at a cost of 0.1 % of the limit.
+/// One ghost for so many bytes of the limit: about as many ghosts as main has entries of the size
+/// that is usual for web objects, at a cost of 0.1 % of the limit.
 const BYTES_PER_GHOST: u64 = 4096;
 
 /// See the head of this file.
@@ -109,9 +110,9 @@ impl<K: Eq, V> Ring<K, V> {
         slot.entry.as_ref().map(|entry| &entry.value)
     }
 
-    /// Puts a value under a key, in place of the one that is there. `cost` is what key and value weigh
-    /// beside their own structs. What has to go is appended to `out`, so that the caller can drop
-    /// it after its lock.
+    /// Puts a value under a key, in place of the one that is there. `cost` is what key and value
+    /// weigh beside their own structs. What has to go is appended to `out`, so that the caller can
+    /// drop it after its lock.
     pub fn insert(
         &mut self,
         hash: u64,
@@ -198,8 +199,9 @@ impl<K: Eq, V> Ring<K, V> {
         }
     }
 
-    /// A free slot, with room for `cost` bytes and for the growth of slots and index that the insertion
-    /// needs. An eviction frees a slot, so a ring without room for growth goes on at its size.
+    /// A free slot, with room for `cost` bytes and for the growth of slots and index that the
+    /// insertion needs. An eviction frees a slot, so a ring without room for growth goes on at its
+    /// size.
     fn make_room(&mut self, cost: u64, out: &mut Vec<V>) -> Result<u32, TooLarge> {
         loop {
             let slots = self.slots_after_growth();
@@ -418,8 +420,8 @@ mod tests {
     }
 
     proptest! {
-        /// The limit is never exceeded, nothing is found that was taken out, everything that goes is
-        /// handed out once, and the accounts return to zero.
+        /// The limit is never exceeded, nothing is found that was taken out, everything that goes
+        /// is handed out once, and the accounts return to zero.
         #[test]
         fn the_limit_holds_and_the_accounts_balance(
             operations in prop::collection::vec(operation(), 1..300),

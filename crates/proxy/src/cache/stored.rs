@@ -11,7 +11,8 @@ use crate::cacheability::{Keeping, Sharing};
 use crate::disk::StoredFile;
 use crate::flight::ResponseHead;
 
-/// A response in the cache. Immutable; a response that proved unchanged is a new one with the same body.
+/// A response in the cache. Immutable; a response that proved unchanged is a new one with the same
+/// body.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// Status and cleaned headers.

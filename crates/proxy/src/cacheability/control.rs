@@ -20,8 +20,8 @@ pub(super) struct CacheControl {
 }
 
 impl CacheControl {
-    /// Reads all Cache-Control fields. Unknown directives are ignored; `private` and `no-cache` with
-    /// field names are taken for the whole response, which is the careful reading.
+    /// Reads all Cache-Control fields. Unknown directives are ignored; `private` and `no-cache`
+    /// with field names are taken for the whole response, which is the careful reading.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut control = Self::default();
         for value in headers.get_all(header::CACHE_CONTROL) {
@@ -71,7 +71,8 @@ fn shorter(time: &mut Option<Duration>, value: Option<&[u8]>) {
     *time = Some(time.map_or(stated, |earlier| earlier.min(stated)));
 }
 
-/// A delta-seconds, also within quotes; too large a number is taken as 2^31 (RFC 9111 section 1.2.2).
+/// A delta-seconds, also within quotes; too large a number is taken as 2^31 (RFC 9111 section
+/// 1.2.2).
 pub(super) fn seconds(value: &[u8]) -> Option<Duration> {
     let digits = value
         .strip_prefix(b"\"")

@@ -98,8 +98,8 @@ fn chosen(answer: &Answer<'_>, policy: &Policy) -> Lifetime {
 
 /// How old a response is when it comes, `delay` after it was asked for.
 ///
-/// The Date of a response straight from an HTTP/1.1 server is not compared with our clock: two clocks
-/// that differ by an hour would make everything an hour old, and each request a fetch.
+/// The Date of a response straight from an HTTP/1.1 server is not compared with our clock: two
+/// clocks that differ by an hour would make everything an hour old, and each request a fetch.
 pub fn age_on_arrival(
     headers: &HeaderMap,
     version: Version,

@@ -55,8 +55,8 @@ fn decided(status: u16, lines: &str, purpose: Purpose, credentials: Credentials)
     decide(&answer, &policy(purpose))
 }
 
-/// `store 60 ~60 +600 all`: lifetime, time shown while its source is asked (where there is one), time
-/// as a stand-in, who may have it.
+/// `store 60 ~60 +600 all`: lifetime, time shown while its source is asked (where there is one),
+/// time as a stand-in, who may have it.
 fn told(decision: &Decision) -> String {
     let who = |sharing: &Sharing| match sharing.0 {
         Credentials::None => "anonymous",

@@ -6,7 +6,8 @@ use http::{HeaderMap, header};
 use super::control::split_outside_quotes;
 use crate::flight::RequestHeaders;
 
-/// More names than this make every request a variant of its own; such a response is not worth keeping.
+/// More names than this make every request a variant of its own; such a response is not worth
+/// keeping.
 const NAMES_MAX: usize = 8;
 
 /// The codings that browsers ask for, in the order in which we pass them on.

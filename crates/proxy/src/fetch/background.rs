@@ -6,12 +6,13 @@
 //!                             └──────── `stale_retry` ───┘                  it runs, or has failed
 //! ```
 //!
-//! Nobody waits: whoever asks first gets the old object like all others, and leaves a flight without
-//! readers in the table. A flight that is there already is enough. Until `stale_retry` is over nobody
-//! even looks, whatever becomes of the flight, so an object costs its source one fetch in this time.
+//! Nobody waits: whoever asks first gets the old object like all others, and leaves a flight
+//! without readers in the table. A flight that is there already is enough. Until `stale_retry` is
+//! over nobody even looks, whatever becomes of the flight, so an object costs its source one fetch
+//! in this time.
 //!
-//! Such a flight needs one of the permits of fetches that go on for nobody. Where there is none the old
-//! object is shown all the same, and the next who asks after `stale_retry` tries again.
+//! Such a flight needs one of the permits of fetches that go on for nobody. Where there is none the
+//! old object is shown all the same, and the next who asks after `stale_retry` tries again.
 
 use std::sync::{Arc, MutexGuard};
 

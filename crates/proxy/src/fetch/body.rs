@@ -5,8 +5,9 @@
 //!      └──────────── no disk, or not to be kept ─────────────────▲
 //! ```
 //!
-//! In memory and on disk the body is held from its start, so that whoever comes later can still join. In
-//! a window only what somebody has not read is held, and the source has to wait for its readers.
+//! In memory and on disk the body is held from its start, so that whoever comes later can still
+//! join. In a window only what somebody has not read is held, and the source has to wait for its
+//! readers.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +25,8 @@ use crate::cacheability::Keeping;
 use crate::disk::{DiskFull, StoredFile};
 use crate::flight::{FetchError, Kept, Party};
 
-/// Bytes gathered for one write. A write is a visit to another thread, so not each piece for itself.
+/// Bytes gathered for one write. A write is a visit to another thread, so not each piece for
+/// itself.
 const WRITE_MIN: u64 = 256 << 10;
 
 /// See the head of this file.
@@ -165,8 +167,8 @@ impl<'a> Filling<'a> {
         self.wait_for_readers().await;
     }
 
-    /// One visitor may be as slow as its core allows. Of several, one that stands still for too long
-    /// must not hold the others up.
+    /// One visitor may be as slow as its core allows. Of several, one that stands still for too
+    /// long must not hold the others up.
     async fn wait_for_readers(&self) {
         let flight = &self.fetch.ticket.flight;
         let settings = &self.fetch.shared.settings;

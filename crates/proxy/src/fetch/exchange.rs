@@ -1,8 +1,8 @@
 //! One request to a source, until the head of its response.
 //!
-//! A reused connection may have been closed by its other end in the meantime. Where nothing was sent on
-//! it, or the request may be sent twice, the request goes out once more on a fresh connection; never
-//! a third time.
+//! A reused connection may have been closed by its other end in the meantime. Where nothing was
+//! sent on it, or the request may be sent twice, the request goes out once more on a fresh
+//! connection; never a third time.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,9 +1,9 @@
 //! Turns at one source: so many fetches at once, and the most wanted object next.
 //!
-//! When a rescue begins, hundreds of visitors ask a cold rescue server for a hundred objects, and all
-//! of them come over the origin's full link. Asked for at once, each would trickle, and every
-//! visitor would wait for the last. So few are fetched at a time, and when a turn is free it goes to
-//! the object for which the most visitors wait; among equals the first come. An object that few
+//! When a rescue begins, hundreds of visitors ask a cold rescue server for a hundred objects, and
+//! all of them come over the origin's full link. Asked for at once, each would trickle, and every
+//! visitor would wait for the last. So few are fetched at a time, and when a turn is free it goes
+//! to the object for which the most visitors wait; among equals the first come. An object that few
 //! want may wait long: the flight's own deadline ends that.
 
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
 //! The request that goes to a source, made from a visitor's.
 //!
-//! Hop-by-hop fields and framing are dropped, Host is the source's, Via is ours. A request for the cache
-//! is stripped of everything that makes its response fit one visitor only: conditions, ranges, and,
-//! towards an origin that we rescue, credentials.
+//! Hop-by-hop fields and framing are dropped, Host is the source's, Via is ours. A request for the
+//! cache is stripped of everything that makes its response fit one visitor only: conditions,
+//! ranges, and, towards an origin that we rescue, credentials.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -25,8 +25,8 @@ pub(super) const PSEUDONYM: &str = "levee";
 /// Carries the secret of a rescue.
 const FETCH_KEY: &str = "levee-fetch";
 
-/// Fields that end here, beside those that Connection names (RFC 9110 section 7.6.1), and fields that
-/// we write ourselves.
+/// Fields that end here, beside those that Connection names (RFC 9110 section 7.6.1), and fields
+/// that we write ourselves.
 const OURS: [&str; 13] = [
     "connection",
     "content-length",

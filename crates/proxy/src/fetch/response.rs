@@ -10,8 +10,8 @@ use levee_vocab::Timestamp;
 use crate::cacheability::{BodyEnd, age_on_arrival};
 use crate::flight::{Purpose, ResponseHead};
 
-/// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or that
-/// would lead visitors past us (Alt-Svc).
+/// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or
+/// that would lead visitors past us (Alt-Svc).
 const DROPPED: [&str; 12] = [
     "age",
     "alt-svc",
@@ -30,8 +30,8 @@ const DROPPED: [&str; 12] = [
 /// Whether a response is for one visitor or for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recipients {
-    /// One: cookies go along. What an origin that we rescue sets loses its Domain; an application of
-    /// our own may set them for all of its site.
+    /// One: cookies go along. What an origin that we rescue sets loses its Domain; an application
+    /// of our own may set them for all of its site.
     One(Purpose),
     /// Many: cookies do not go along.
     Many,
@@ -84,8 +84,8 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
     }
 }
 
-/// The head of a stored response that `parts`, a 304, says to be unchanged: its fields replace those of
-/// the same name (RFC 9111 section 3.2).
+/// The head of a stored response that `parts`, a 304, says to be unchanged: its fields replace
+/// those of the same name (RFC 9111 section 3.2).
 pub(super) fn refreshed(old: &ResponseHead, parts: &Parts, arrival: &Arrival) -> ResponseHead {
     let new = clean(parts, arrival, Recipients::Many);
     let about_body = ["content-encoding", "content-type", "content-range"];

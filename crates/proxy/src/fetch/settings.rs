@@ -8,15 +8,18 @@ use levee_vocab::Timestamp;
 
 use crate::flight::Purpose;
 
-/// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves nothing.
+/// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves
+/// nothing.
 pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub struct FetchSettings {
-    /// Bytes of the cache in memory, with its index. 64 MiB holds the hot objects of any small site.
+    /// Bytes of the cache in memory, with its index. 64 MiB holds the hot objects of any small
+    /// site.
     pub memory: u64,
-    /// The largest body kept in memory; larger ones go to disk. 1 MiB: pages and pictures, not films.
+    /// The largest body kept in memory; larger ones go to disk. 1 MiB: pages and pictures, not
+    /// films.
     pub memory_object_max: u64,
     /// Bytes of bodies that are on their way and shared, beside `memory`.
     pub memory_in_flight: u64,
@@ -28,11 +31,12 @@ pub struct FetchSettings {
     pub first_byte_timeout: Duration,
     /// Time without any byte of a body.
     pub body_timeout: Duration,
-    /// Time for a whole body that many wait for, however steadily it trickles. An hour: 190 MB over a
-    /// link of 54 kB/s. What goes to one visitor as it comes, like a stream of events, has no such end.
+    /// Time for a whole body that many wait for, however steadily it trickles. An hour: 190 MB over
+    /// a link of 54 kB/s. What goes to one visitor as it comes, like a stream of events, has no
+    /// such end.
     pub total_timeout: Duration,
-    /// Time that a fetch waits for its turn at a busy source, before the timeouts above begin. 15 s:
-    /// who waits longer has left.
+    /// Time that a fetch waits for its turn at a busy source, before the timeouts above begin. 15
+    /// s: who waits longer has left.
     pub wait_max: Duration,
     /// Bytes of an unshared body that a slow visitor may leave unread.
     pub unread_max: u64,
@@ -64,11 +68,12 @@ pub struct FetchSettings {
     pub heuristic_max: Duration,
     /// How long after its lifetime an object stands in for a source that cannot be reached.
     pub stale_if_error: Duration,
-    /// How long an old object is shown before the source is asked again. 5 s: a dead source costs one
-    /// fetch for an object in this time, not one for each visitor.
+    /// How long an old object is shown before the source is asked again. 5 s: a dead source costs
+    /// one fetch for an object in this time, not one for each visitor.
     pub stale_retry: Duration,
-    /// How long after that an old object is shown at once while the source is asked again. 60 s: what
-    /// is asked for by more than one visitor a minute makes nobody wait for a source in trouble.
+    /// How long after that an old object is shown at once while the source is asked again. 60 s:
+    /// what is asked for by more than one visitor a minute makes nobody wait for a source in
+    /// trouble.
     pub stale_trust: Duration,
     /// How often our name may stand in the Via field of a request: visitor, rescue server, origin
     /// server and upstream are all Levees at most.

@@ -99,8 +99,8 @@ impl Table {
         }
     }
 
-    /// The flight proved to be for another key: it is found there from now on, unless another flight
-    /// is there already.
+    /// The flight proved to be for another key: it is found there from now on, unless another
+    /// flight is there already.
     pub fn relist(&mut self, ticket: &mut Ticket, key: CacheKey) {
         if self.is_listed(ticket) == Listing::Unlisted {
             ticket.key = Some(key);

@@ -1,15 +1,15 @@
 //! The task that fills one flight.
 //!
 //! ```text
-//!  wait for a turn ─▶ ask (once more on a fresh connection) ─▶ decide ─▶ stream the body ─▶ keep it
+//!  wait for a turn ─▶ ask (once more on a fresh connection) ─▶ decide ─▶ stream the body ─▶ keep
 //!        │                     │                  │ 304: the old object, refreshed
 //!        ▼                     ▼                  ▼ server error and an old object: that one
 //!     too long: the      failed: the old object, or 502 or 504
 //!     old one, or 503
 //! ```
 //!
-//! It may be dropped at any point, by a cancellation, a panic or the end of the runtime: its `Drop` ends
-//! the flight for those who wait and gives the place in the table back.
+//! It may be dropped at any point, by a cancellation, a panic or the end of the runtime: its `Drop`
+//! ends the flight for those who wait and gives the place in the table back.
 
 use std::sync::Arc;
 
@@ -212,7 +212,8 @@ impl Fetch {
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.reseat(excluded, Sharing(Credentials::None), why);
         if !self.ticket.flight.is_read() {
-            // By whose request it was fetched has left, or was never there. Nobody else may have it.
+            // By whose request it was fetched has left, or was never there. Nobody else may have
+            // it.
             return Ok(());
         }
         self.fill(reply, None).await

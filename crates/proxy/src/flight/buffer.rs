@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Readers keep their own positions, so any number of them share one buffer. Small pieces are
-//! gathered in a tail, so that a source that sends byte by byte does not cost us an allocation each.
+//! gathered in a tail, so that a source that sends byte by byte does not cost us an allocation
+//! each.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use levee_vocab::Timestamp;
 
-/// The head of a response as our visitors get it: hop-by-hop fields, framing fields, Age, Alt-Svc and
-/// the Domain of cookies are gone, Via and Date are there. Whoever sends it adds Age
+/// The head of a response as our visitors get it: hop-by-hop fields, framing fields, Age, Alt-Svc
+/// and the Domain of cookies are gone, Via and Date are there. Whoever sends it adds Age
 /// ([`ResponseHead::age`]), Connection and the framing that fits ([`ResponseHead::length`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseHead {

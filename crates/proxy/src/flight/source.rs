@@ -40,7 +40,8 @@ pub struct Miss {
     pub key: ObjectKey,
     /// The visitor's method.
     pub method: Method,
-    /// The visitor's headers. Hop-by-hop fields, Host and framing are dropped before they are sent on.
+    /// The visitor's headers. Hop-by-hop fields, Host and framing are dropped before they are sent
+    /// on.
     pub headers: Vec<(Bytes, Bytes)>,
     /// Where it can be had.
     pub source: Source,

@@ -1,12 +1,12 @@
 //! One flight: what has come so far, and everybody who reads it.
 //!
-//! Two halves, each with its own enum: how far the fetch has come ([`Phase`]), and where each reader
-//! stands ([`Seat`]). The fetch task is the only writer. All methods take the lock for a moment;
-//! wakers are called after it is given back.
+//! Two halves, each with its own enum: how far the fetch has come ([`Phase`]), and where each
+//! reader stands ([`Seat`]). The fetch task is the only writer. All methods take the lock for a
+//! moment; wakers are called after it is given back.
 //!
 //! The head is published together with its audience. Whoever waits but may not share the response
-//! (another variant, other credentials, an answer that is for one visitor alone) keeps its place and is
-//! given another flight by the fetch task ([`Flight::reseat`]).
+//! (another variant, other credentials, an answer that is for one visitor alone) keeps its place
+//! and is given another flight by the fetch task ([`Flight::reseat`]).
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,8 +1,8 @@
 //! A request body on its way from a core to the fetch that sends it on.
 //!
-//! The core's side never blocks: it pushes until the channel is full and is woken when there is room
-//! again. A sender that is dropped before [`BodySender::finish`] breaks the request off, so that an
-//! upstream never takes half a body for a whole one.
+//! The core's side never blocks: it pushes until the channel is full and is woken when there is
+//! room again. A sender that is dropped before [`BodySender::finish`] breaks the request off, so
+//! that an upstream never takes half a body for a whole one.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ use thiserror::Error;
 
 use super::{Waker, lock};
 
-/// A channel for one request body. At most `unread_max` bytes wait in it, or one piece where that is
-/// larger. `length` is the request's Content-Length; none where it was chunked.
+/// A channel for one request body. At most `unread_max` bytes wait in it, or one piece where that
+/// is larger. `length` is the request's Content-Length; none where it was chunked.
 pub fn body_channel(
     unread_max: usize,
     length: Option<u64>,

@@ -1,7 +1,7 @@
 //! Scripted origins over real sockets, and visitors who wait for them.
 //!
-//! An origin can hang, truncate, answer byte by byte or break off, whatever its script says. Time that
-//! decides about freshness stands still until a test moves it.
+//! An origin can hang, truncate, answer byte by byte or break off, whatever its script says. Time
+//! that decides about freshness stands still until a test moves it.
 
 #![allow(clippy::unwrap_used, dead_code, missing_docs)]
 
