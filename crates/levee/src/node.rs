@@ -550,6 +550,7 @@ fn fetch_settings(settings: &Settings) -> FetchSettings {
         memory_object_max: settings.cache.object_memory_max,
         disk,
         first_byte_timeout: settings.cache.first_byte_max,
+        total_timeout: settings.cache.fetch_max,
         stale_if_error: settings.cache.stale_if_error,
         ..FetchSettings::default()
     }

@@ -143,6 +143,8 @@ pub struct CacheSettings {
     pub object_memory_max: u64,
     /// Longest wait for the first byte.
     pub first_byte_max: Duration,
+    /// Longest time for a whole answer that many may wait for.
+    pub fetch_max: Duration,
     /// How long stale objects stand in for a dead origin.
     pub stale_if_error: Duration,
 }
@@ -453,6 +455,7 @@ fn cache(values: &Values<'_>) -> CacheSettings {
         disk: values.number("cache.disk"),
         object_memory_max: values.number("cache.object_memory_max"),
         first_byte_max: values.time("cache.first_byte_max"),
+        fetch_max: values.time("cache.fetch_max"),
         stale_if_error: values.time("cache.stale_if_error"),
     }
 }

@@ -130,6 +130,8 @@ settings! {
     "Objects larger than this go to disk.";
     "cache.first_byte_max", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
     "How long an origin or upstream may take to begin its answer.";
+    "cache.fetch_max", Kind::Time, "1 h", "[1 s, 1 day]", Restart, "\"1 h\"",
+    "How long an origin or upstream may take for a whole answer that many may wait for.";
     "cache.stale_if_error", Kind::Time, "10 min", "", Restart, "\"10 min\"",
     "How long past its lifetime an object is still served while its origin cannot be reached.";
 
