@@ -3,13 +3,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
 use levee_observe::Status;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+use crate::exchange::exchange;
 
 /// The admin address is local or near: who does not answer by then is not there.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
@@ -47,37 +45,10 @@ pub async fn status(admin: SocketAddr) -> Result<Status, String> {
 }
 
 async fn ask(admin: SocketAddr) -> Result<String, String> {
-    let told = |error: &dyn std::error::Error| error.to_string();
-    let stream = TcpStream::connect(admin)
-        .await
-        .map_err(|error| told(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| told(&error))?;
     let request = http::Request::get("/status.json")
         .header("host", admin.to_string())
-        .body(Empty::<Bytes>::new())
-        .map_err(|error| told(&error))?;
-    let answer = async {
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|error| told(&error))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), BYTES_MAX)
-            .collect()
-            .await;
-        let body = body.map_err(|error| error.to_string())?.to_bytes();
-        if !status.is_success() {
-            return Err(format!("it answers {status}"));
-        }
-        String::from_utf8(body.into()).map_err(|error| told(&error))
-    };
-    tokio::pin!(answer);
-    // The connection has to be driven while the answer is awaited; its error shows in the answer.
-    tokio::select! {
-        answer = &mut answer => answer,
-        // It may close as soon as it has answered, and the answer is there all the same.
-        _ = connection => answer.await,
-    }
+        .body(Full::default())
+        .map_err(|error| error.to_string())?;
+    let body = exchange(admin, request, BYTES_MAX).await?;
+    String::from_utf8(body.into()).map_err(|error| error.to_string())
 }

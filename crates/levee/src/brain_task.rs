@@ -280,14 +280,15 @@ impl BrainTask {
             registry,
             rescue_messages_refused: self.community.as_ref().map_or(0, Community::refused),
         };
-        self.board.publish(
-            self.figures
-                .status(&self.brain.view(), sampler, &surroundings),
-        );
+        let view = self.brain.view();
+        self.board
+            .publish(self.figures.status(&view, sampler, &surroundings));
     }
 
     async fn drain(mut self, done: oneshot::Sender<()>, sampler: &mut Sampler) {
         self.handle(Input::DrainStarted, sampler);
+        // Whoever sends visitors here by /-/ready must look elsewhere from now on.
+        self.show(sampler);
         if let Some(community) = self.community.take() {
             // Whoever does not listen finds the link closed.
             let _ = tokio::time::timeout(FAREWELL_MAX, community.leave()).await;

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use levee_control::{BrainView, OriginPhase, Parameters, RescueView};
+use levee_control::{BrainView, OriginPhase, Parameters, PhaseName, RescueView};
 use levee_net::Clock;
 use levee_observe::{
     Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
@@ -68,7 +68,7 @@ impl Figures {
             now: calendar.unix(now),
             uptime: now.since(self.started).as_secs_f64(),
             state: view.state.to_string(),
-            ready: true,
+            ready: view.phase != PhaseName::Drained,
             link: self.link(sampler, surroundings),
             levels: view.levels.iter().map(level).collect(),
             thresholds: [

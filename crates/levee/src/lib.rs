@@ -8,6 +8,7 @@ pub mod brain_task;
 pub mod command;
 pub mod community;
 pub mod community_socket;
+pub mod exchange;
 pub mod explain;
 pub mod figures;
 pub mod log_hand_over;

@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use levee_control::{HostTable, OriginRoute, RoutePlan};
 use levee_observe::AccessLog;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
+
+use crate::exchange::exchange;
 
 /// Where an origin takes its lines.
 pub const PATH: &str = "/.levee/access-log";
@@ -25,6 +24,8 @@ pub const PATH: &str = "/.levee/access-log";
 const PERIOD: Duration = Duration::from_secs(10);
 /// The origin is overrun: it may take its time, but not for ever.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
+/// The answer has no body.
+const ANSWER_BYTES_MAX: usize = 1024;
 /// Largest body of one POST; the rest goes with the next.
 const BODY_MAX: usize = 1 << 20;
 
@@ -102,36 +103,16 @@ fn parts(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 async fn post(origin: &OriginRoute, key: &str, body: &[u8]) -> Result<(), String> {
-    let told = |error: &dyn std::error::Error| error.to_string();
-    let stream = TcpStream::connect(origin.address)
-        .await
-        .map_err(|error| told(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-        .await
-        .map_err(|error| told(&error))?;
     let request = http::Request::post(PATH)
         .header("host", origin.origin.to_string())
         .header("levee-fetch", key)
         .header("content-type", "application/x-ndjson")
         .header("connection", "close")
         .body(Full::new(Bytes::copy_from_slice(body)))
-        .map_err(|error| told(&error))?;
-    let answer = async {
-        let response = sender
-            .send_request(request)
-            .await
-            .map_err(|error| told(&error))?;
-        match response.status() {
-            status if status.is_success() => Ok(()),
-            status => Err(format!("it answers {status}")),
-        }
-    };
-    tokio::pin!(answer);
-    tokio::select! {
-        answer = &mut answer => answer,
-        // It closes as soon as it has answered, so the answer may be there all the same.
-        _ = connection => answer.await,
-    }
+        .map_err(|error| error.to_string())?;
+    exchange(origin.address, request, ANSWER_BYTES_MAX)
+        .await
+        .map(drop)
 }
 
 #[cfg(test)]

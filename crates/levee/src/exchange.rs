@@ -1,0 +1,55 @@
+//! One HTTP request on a connection of its own: for errands, not for visitors.
+
+use std::error::Error;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// Sends `request` to `address` and gives the body of a successful answer, of at most `bytes_max`.
+///
+/// # Errors
+/// Half a sentence that fits behind "no answer: ": the connection's trouble, the status of an answer
+/// that is no success, or a body that is too long.
+///
+/// Cancel safety: dropped half-way, the connection is closed; the request may have been carried out.
+pub async fn exchange(
+    address: SocketAddr,
+    request: http::Request<Full<Bytes>>,
+    bytes_max: usize,
+) -> Result<Bytes, String> {
+    let stream = TcpStream::connect(address)
+        .await
+        .map_err(|error| told(&error))?;
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| told(&error))?;
+    let answer = async {
+        let response = sender
+            .send_request(request)
+            .await
+            .map_err(|error| told(&error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(format!("it answers {status}"));
+        }
+        let body = Limited::new(response.into_body(), bytes_max)
+            .collect()
+            .await;
+        body.map(http_body_util::Collected::to_bytes)
+            .map_err(|error| error.to_string())
+    };
+    tokio::pin!(answer);
+    // The connection has to be driven while the answer is awaited; its error shows in the answer.
+    tokio::select! {
+        answer = &mut answer => answer,
+        // It may close as soon as it has answered, and the answer is there all the same.
+        _ = connection => answer.await,
+    }
+}
+
+fn told(error: &dyn Error) -> String {
+    error.to_string()
+}
