@@ -142,7 +142,7 @@ impl SlotCounters {
     }
 }
 
-/// Latencies of all cores together, as a starting point for [`Histogram::add_to`].
+/// Latencies of all cores together, as a starting point for `Histogram::add_to`.
 impl Default for LatencyCounts {
     fn default() -> Self {
         Self::empty()
