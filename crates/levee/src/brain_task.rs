@@ -127,8 +127,9 @@ impl BrainTask {
     fn handle(&mut self, input: Input, sampler: &mut Sampler) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
+            let plan = self.brain.plan();
             if let Input::LinkLost { link, .. } = input {
-                sampler.note_dead(link);
+                sampler.note_dead(&plan, link);
             }
             let outputs = self.brain.handle(Clock.now(), input);
             let mut forgotten = false;
@@ -152,7 +153,7 @@ impl BrainTask {
                     | Output::Explain(_)) => other,
                 };
                 if let Output::DropLink { link } = output {
-                    sampler.note_dead(link);
+                    sampler.note_dead(&plan, link);
                 }
                 forgotten |= self.carry_out(&output, &mut inputs) == Remembered::No;
             }
@@ -286,12 +287,17 @@ impl BrainTask {
     }
 
     async fn drain(mut self, done: oneshot::Sender<()>, sampler: &mut Sampler) {
+        let rescues = !self.brain.view().origins.is_empty();
         self.handle(Input::DrainStarted, sampler);
         // Whoever sends visitors here by /-/ready must look elsewhere from now on.
         self.show(sampler);
         if let Some(community) = self.community.take() {
             // Whoever does not listen finds the link closed.
             let _ = tokio::time::timeout(FAREWELL_MAX, community.leave()).await;
+        }
+        if rescues {
+            // The origins have stopped redirecting, but their last visitors are under way.
+            tokio::time::sleep(self.brain.parameters().interval).await;
         }
         // The operator may have given up waiting.
         let _ = done.send(());

@@ -29,6 +29,8 @@ pub struct Sampler {
     /// Redirects of the last intervals to each rescue server, newest last.
     recent: BTreeMap<LinkId, VecDeque<u64>>,
     redirects_at_risk: u64,
+    /// Slots of rescue servers that proved dead in the interval that is not over.
+    dead_slots: Vec<u8>,
     connections_max: u64,
     cores: f64,
 }
@@ -62,6 +64,7 @@ impl Sampler {
             served: BTreeMap::new(),
             recent: BTreeMap::new(),
             redirects_at_risk: 0,
+            dead_slots: Vec::new(),
             connections_max: connections_max as u64,
             cores: cores.max(1) as f64,
         }
@@ -112,15 +115,20 @@ impl Sampler {
         // link.
         let rescue_bytes = sample.rescue_bytes.saturating_sub(before.rescue_bytes);
         load.own.bytes += rescue_bytes.saturating_sub(rescued);
+        self.note_last_redirects();
         self.note_rescues(&load);
         self.load = load.clone();
         load
     }
 
-    /// A rescue server proved dead: visitors whom it got lately may not have been served.
-    pub fn note_dead(&mut self, link: LinkId) {
+    /// A rescue server proved dead: visitors whom it got lately may not have been served. `plan` is
+    /// the one in which it still had its part.
+    pub fn note_dead(&mut self, plan: &RoutePlan, link: LinkId) {
         let recent = self.recent.remove(&link).unwrap_or_default();
         self.redirects_at_risk += recent.iter().sum::<u64>();
+        let mut targets = plan.redirect.iter().flat_map(|redirect| &redirect.targets);
+        let dead = targets.find(|target| target.link == link);
+        self.dead_slots.extend(dead.map(|target| target.slot));
     }
 
     /// True length of the last interval.
@@ -193,6 +201,14 @@ impl Sampler {
             bytes: now.rescue_bytes.saturating_sub(before.rescue_bytes),
             requests: now.rescue_requests.saturating_sub(before.rescue_requests),
             file_bytes: 0,
+        }
+    }
+
+    /// Redirects of the last interval to rescue servers that proved dead in it, also those by cores
+    /// that had not heard of it yet.
+    fn note_last_redirects(&mut self) {
+        for slot in std::mem::take(&mut self.dead_slots) {
+            self.redirects_at_risk += self.redirected(slot).requests;
         }
     }
 
