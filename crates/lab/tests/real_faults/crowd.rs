@@ -83,11 +83,20 @@ impl Hop {
 impl Crowd {
     /// Sends `rate` visitors a second to `place`, until it leaves.
     pub fn send(place: &Place, rate: u32) -> Self {
-        Self::send_through(place, rate, Elsewhere::new())
+        Self::come(place, rate, Elsewhere::new(), Duration::ZERO)
     }
 
     /// The same where some sites live elsewhere.
     pub fn send_through(place: &Place, rate: u32, elsewhere: Elsewhere) -> Self {
+        Self::come(place, rate, elsewhere, Duration::ZERO)
+    }
+
+    /// The same over a slow network: each visitor needs so long to follow a redirect.
+    pub fn send_slowly(place: &Place, rate: u32, delay: Duration) -> Self {
+        Self::come(place, rate, Elsewhere::new(), delay)
+    }
+
+    fn come(place: &Place, rate: u32, elsewhere: Elsewhere, delay: Duration) -> Self {
         let start = Instant::now();
         let seen = Arc::<Mutex<Vec<Visit>>>::default();
         let (leave, left) = watch::channel(false);
@@ -95,6 +104,7 @@ impl Crowd {
             site: place.name,
             authority: place.address.to_string(),
             elsewhere,
+            delay,
             start,
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -183,6 +193,7 @@ struct Visitor {
     site: &'static str,
     authority: String,
     elsewhere: Elsewhere,
+    delay: Duration,
     start: Instant,
 }
 
@@ -199,6 +210,7 @@ impl Visitor {
                 (Err(_), _) => Page::Lost,
                 (Ok(_), Some(next)) if hops.len() <= REDIRECTS_MAX => {
                     authority = next;
+                    tokio::time::sleep(self.delay).await;
                     continue;
                 }
                 (Ok(_), Some(_)) => Page::Loop,
