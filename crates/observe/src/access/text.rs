@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// Bytes that came from outside: up to `N` inside the value, more on the heap, never more than
-/// [`LOG_TEXT_MAX`]. `N` must be below 256.
+/// `LOG_TEXT_MAX`. `N` must be below 256.
 #[derive(Clone)]
 pub struct LogText<const N: usize>(Kept<N>);
 
