@@ -1,14 +1,13 @@
 //! Networks and mounts of their own, for faults that would hurt this machine.
 //!
-//! A test that needs one plays itself again as a process in new namespaces. They vanish with the
-//! last process in them, so nothing is left behind whatever happens. This needs root; without it
-//! the test says on standard error that it was left out.
+//! A test that needs one plays itself again as the first process of new namespaces, among them one
+//! of processes: when it ends, whatever the reason, the kernel ends all others and takes networks
+//! and mounts away. This needs root; without it the test says on standard error that it was left
+//! out.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-
-use rustix::process::geteuid;
 
 /// Says to a test that it plays inside.
 const INSIDE: &str = "LEVEE_FAULTS_INSIDE";
@@ -21,15 +20,15 @@ pub fn is_inside(test: &str) -> bool {
         run(&["ip", "link", "set", "lo", "up"]);
         return true;
     }
-    if !geteuid().is_root() {
+    if !may_make_namespaces() {
         // Past libtest, which keeps what a test that passes prints to itself.
         let mut loud = std::io::stderr();
-        writeln!(loud, "LEFT OUT, needs root: {test}").unwrap();
+        writeln!(loud, "LEFT OUT, needs root and namespaces: {test}").unwrap();
         return false;
     }
     let own = std::env::current_exe().unwrap();
     let mut again = Command::new("unshare")
-        .args(["--net", "--mount", "--"])
+        .args(NAMESPACES)
         .arg(own)
         .args([test, "--exact", "--nocapture"])
         .env(INSIDE, test)
@@ -47,6 +46,22 @@ pub fn is_inside(test: &str) -> bool {
     };
     assert!(status.success(), "{test} failed inside: {status}");
     false
+}
+
+/// What `unshare` makes; `--kill-child` so that nothing goes on without it.
+const NAMESPACES: [&str; 6] = [
+    "--net",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--mount-proc",
+];
+
+fn may_make_namespaces() -> bool {
+    let mut trial = Command::new("unshare");
+    trial.args(NAMESPACES).arg("true").stderr(Stdio::null());
+    trial.status().is_ok_and(|status| status.success())
 }
 
 /// Runs a program that must succeed.
