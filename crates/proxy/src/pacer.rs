@@ -20,6 +20,7 @@
 mod peak;
 mod queue;
 mod schedule;
+mod share;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -29,6 +30,7 @@ use levee_vocab::{ByteRate, Timestamp};
 pub(crate) use peak::PeakMeter;
 pub(crate) use queue::PacedQueue;
 use schedule::Schedule;
+use share::Share;
 
 use crate::sample::LinkSample;
 
@@ -52,9 +54,10 @@ pub struct Link {
     /// Admitted, but not on the link yet; by class.
     queued: [AtomicU64; 3],
     peak: AtomicU64,
-    /// The share of the link that refusals may use, as a clock of its own.
-    refusals: Schedule,
-    refusals_free_at: AtomicU64,
+    /// For refusals.
+    refusals: Share,
+    /// For what leaves without asking.
+    unasked: Share,
     /// Cores with something of this class to send.
     waiting: [AtomicU64; 3],
 }
@@ -70,8 +73,8 @@ pub(crate) enum Grant {
 
 /// Most of the link that goes to 503s: one costs nearly as much as a redirect, which helps more.
 const REFUSAL_SHARE: f64 = 0.02;
-/// What refusals may save up.
-const REFUSAL_BURST: Duration = Duration::from_secs(1);
+/// Most of the link that is kept free for what leaves without asking: resets and rescue messages.
+const UNASKED_SHARE: f64 = 0.5;
 /// Longest lease of the link to one core.
 const LEASE: Duration = Duration::from_micros(500);
 
@@ -88,16 +91,19 @@ impl Link {
             charged: AtomicU64::new(0),
             queued: Default::default(),
             peak: AtomicU64::new(0),
-            refusals: Schedule::new(ByteRate::from_bytes(
-                rate.times(REFUSAL_SHARE).as_bytes().max(1),
-            )),
-            refusals_free_at: AtomicU64::new(0),
+            refusals: Share::new(rate, REFUSAL_SHARE),
+            unasked: Share::new(rate, UNASKED_SHARE),
             waiting: Default::default(),
         }
     }
 
-    /// Charges `bytes` that leave now whatever the clock says: rescue messages, resets.
+    /// Charges `bytes` that leave now whatever the clock says: rescue messages, resets. Beyond
+    /// their share they are left out: nobody can hold them back, and if visitors waited for them,
+    /// a few seconds of opened connections could keep a small site shut for minutes.
     pub fn charge(&self, now: Timestamp, bytes: u64) {
+        if !self.unasked.take(now, bytes) {
+            return;
+        }
         let move_on = |free_at| Some(self.schedule.after(free_at, now, bytes));
         // The closure never gives none, so the update cannot fail.
         let _ = self.free_at.fetch_update(Relaxed, Relaxed, move_on);
@@ -191,15 +197,7 @@ impl Link {
     /// Whether a refusal of `bytes` may be sent; if so, it is charged to the refusals' share (the
     /// link itself is charged when it is sent).
     pub(crate) fn allows_refusal(&self, now: Timestamp, bytes: u64) -> bool {
-        let earliest = now
-            .as_nanoseconds()
-            .saturating_sub(REFUSAL_BURST.as_nanos() as u64);
-        let cost = self.refusals.nanoseconds(bytes);
-        self.refusals_free_at
-            .fetch_update(Relaxed, Relaxed, |free_at| {
-                (free_at <= now.as_nanoseconds()).then_some(free_at.max(earliest) + cost)
-            })
-            .is_ok()
+        self.refusals.take(now, bytes)
     }
 
     /// Tells that this core has begun or ceased to have something of `class` to send.

@@ -57,6 +57,23 @@ fn a_link_that_was_idle_does_not_save_up() {
 }
 
 #[test]
+fn a_flood_of_resets_does_not_keep_the_link_from_visitors() {
+    let link = Link::new(RATE);
+    let start = Timestamp::from_seconds(100);
+    let mut now = start;
+    let mut sent = 0;
+    // Ten thousand connections a second, each reset.
+    for _ in 0..100_000 {
+        link.charge(now, 136);
+        sent += u64::from(link.start(Class::Page, now, start, 558) == Grant::Now);
+        now = now + Duration::from_micros(100);
+    }
+    assert!(sent * 558 >= 240_000, "{sent}");
+    assert!(link.backlog(now) < Duration::from_secs(1));
+    assert!(link.carried(now) <= 540_000);
+}
+
+#[test]
 fn a_core_that_stood_still_finds_no_burst() {
     let link = Link::new(RATE);
     let ready = Timestamp::from_seconds(1);
