@@ -316,10 +316,12 @@ impl Settings {
             });
         }
         if let Some(community) = &self.community {
-            let own = self.site.name.domain();
             let below = community.alias_domain.as_str();
-            // A one-label domain such as `localhost` has no registrable part that could be shared.
-            if own.contains('.') && (below == own || below.ends_with(&format!(".{own}"))) {
+            let names = [&self.site.name].into_iter().chain(&self.site.also);
+            if let Some(own) = names
+                .map(HostName::domain)
+                .find(|own| lies_under(below, own))
+            {
                 let text = format!(
                     "community.alias_domain: {below} lies under this site's own domain {own}, so strangers' \
                      pages would share its cookies; use a domain of its own"
@@ -333,9 +335,18 @@ impl Settings {
     }
 }
 
+/// Whether pages of `below` share cookies with those of `own`. A domain of one label such as
+/// `localhost` has no registrable part that could be shared.
+fn lies_under(below: &str, own: &str) -> bool {
+    let rest = below.strip_suffix(own);
+    own.contains('.') && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Whether two sockets want the same place. Those for IPv6 do not speak for IPv4, so that a site
+/// on all addresses has one of each.
 fn clashes(left: SocketAddr, right: SocketAddr) -> bool {
-    let same_host =
-        left.ip() == right.ip() || left.ip().is_unspecified() || right.ip().is_unspecified();
+    let all = left.ip().is_unspecified() || right.ip().is_unspecified();
+    let same_host = left.ip() == right.ip() || (all && left.is_ipv4() == right.is_ipv4());
     left.port() != 0 && left.port() == right.port() && same_host
 }
 
@@ -620,6 +631,40 @@ mod tests {
             told.iter()
                 .any(|text| text.starts_with("line 8: ") && text.contains("[100 ms, 60 s]"))
         );
+    }
+
+    #[test]
+    fn both_families_share_a_port() {
+        let listen = |listen: &str| {
+            let admin = "[admin]\nlisten = \"127.0.0.1:9100\"\n";
+            settle(&format!(
+                "[site]\nfolder = \"p\"\nlisten = [{listen}]\n{admin}"
+            ))
+        };
+        listen("\"0.0.0.0:80\", \"[::]:80\"").expect("IPv6 sockets do not speak for IPv4");
+        listen("\"0.0.0.0:80\", \"127.0.0.1:80\"").expect_err("one is part of the other");
+        listen("\"0.0.0.0:9100\"").expect_err("the admin address is part of it");
+    }
+
+    #[test]
+    fn aliases_lie_under_none_of_the_sites_names() {
+        let told = |alias: &str| {
+            settle(&format!(
+                "[site]\nfolder = \"p\"\nname = \"example.org\"\nalso = [\"www.example.net\"]\n\
+                 [community]\nregistry = \"192.0.2.7:7070\"\nalias_domain = \"{alias}\"\n"
+            ))
+        };
+        for alias in [
+            "example.org",
+            "a.example.org",
+            "example.net",
+            "a.b.example.net",
+        ] {
+            told(alias).expect_err(alias);
+        }
+        for alias in ["notexample.org", "example.com"] {
+            told(alias).expect(alias);
+        }
     }
 
     #[test]
