@@ -12,10 +12,11 @@ use tokio::net::TcpStream;
 /// Sends `request` to `address` and gives the body of a successful answer, of at most `bytes_max`.
 ///
 /// # Errors
-/// Half a sentence that fits behind "no answer: ": the connection's trouble, the status of an answer
-/// that is no success, or a body that is too long.
+/// Half a sentence that fits behind "no answer: ": the connection's trouble, the status of an
+/// answer that is no success, or a body that is too long.
 ///
-/// Cancel safety: dropped half-way, the connection is closed; the request may have been carried out.
+/// Cancel safety: dropped half-way, the connection is closed; the request may have been carried
+/// out.
 pub async fn exchange(
     address: SocketAddr,
     request: http::Request<Full<Bytes>>,
