@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
 use levee::registry_server::{RegistryServerSettings, run};
@@ -312,4 +312,29 @@ async fn a_registry_that_hangs_or_talks_nonsense_is_told_in_a_sentence() {
         &format!("{nonsense}line is longer than 1024 bytes"),
     )
     .await;
+}
+
+#[tokio::test]
+async fn a_registry_that_closes_after_each_answer_is_not_asked_all_the_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut settings = RegistryClientSettings::new(address, name("a.example"), 7);
+    settings.retry_delay_min = Duration::from_millis(200);
+    settings.retry_delay_max = PATIENCE;
+    let client = RegistryClient::start(settings);
+    let registering = tokio::spawn(async move {
+        client.register(entry("a.example", 100)).await.unwrap();
+        client
+    });
+    let begun = Instant::now();
+    for _ in 0..3 {
+        let mut netcat = Netcat(BufReader::new(listener.accept().await.unwrap().0));
+        let mut line = String::new();
+        netcat.0.read_line(&mut line).await.unwrap();
+        assert!(line.starts_with("1 REGISTER"), "{line}");
+        netcat.types("1 200 OK 30\r\n").await;
+    }
+    // Two pauses, of at least half of 200 ms and half of 400 ms.
+    assert!(begun.elapsed() >= Duration::from_millis(280));
+    drop(registering.await.unwrap());
 }

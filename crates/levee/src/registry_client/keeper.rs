@@ -30,7 +30,7 @@ pub(super) struct Keeper {
     offered: Offered,
     /// Why the registry does not take the offer, while that is so.
     refusal: Option<String>,
-    /// The next pause after a failure.
+    /// The next pause after a failure. It is short again when a connection gave a second answer.
     delay: Duration,
     /// Until then the registry is taken for away.
     rests_until: Option<Instant>,
@@ -149,6 +149,10 @@ impl Keeper {
                     // cannot be trusted.
                     let is_sound = matches!(result, Ok(_) | Err(DirectoryError::Refused { .. }));
                     self.exchange = is_sound.then_some(exchange);
+                    // While an offer is being refused, its pauses go on growing.
+                    if result.is_ok() && self.refusal.is_none() {
+                        self.delay = self.settings.retry_delay_min;
+                    }
                     return result;
                 }
             }
@@ -169,10 +173,6 @@ impl Keeper {
             self.offered = Offered::Yes;
             self.refusal = None;
             self.offers_from = None;
-        }
-        // While an offer is being refused, its pauses go on growing.
-        if self.refusal.is_none() {
-            self.delay = self.settings.retry_delay_min;
         }
         let was_connected = self.status.send_replace(RegistryStatus {
             address: self.settings.registry.to_string(),
@@ -202,10 +202,13 @@ impl Keeper {
         self.tell_failure(contact, error.to_string());
     }
 
-    /// The registry closed a connection that nobody was using: it may have been restarted.
+    /// The registry closed a connection that nobody was using: it may have been restarted. One that
+    /// answers and closes each time must not be asked all the time, so there is a pause; what others
+    /// ask meanwhile is asked.
     fn lose(&mut self) {
         self.exchange = None;
         self.offered = Offered::No;
+        self.offers_from = Some(self.pause());
         let registry = self.settings.registry;
         self.tell_failure(
             Contact::Away,
