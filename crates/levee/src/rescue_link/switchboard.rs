@@ -220,10 +220,12 @@ impl Switchboard {
         self.links.remove(&link);
         let (cause, why) = match report.end {
             LinkEnd::Session(Ending::Finished) => {
-                return info!(%link, %address, "rescue link closed");
+                return self.inform(&format!("rescue link {link} with {address} closed"));
             }
             LinkEnd::Session(Ending::Rejected) => {
-                return info!(%link, %address, "rescue link closed: the call was rejected");
+                let text =
+                    format!("rescue link {link} with {address} closed: the call was rejected");
+                return self.inform(&text);
             }
             LinkEnd::Session(Ending::Failed(fault)) => (fault.cause(), fault.to_string()),
             LinkEnd::AddressRefused(refusal) => ("address_refused", refusal.to_string()),
@@ -254,6 +256,14 @@ impl Switchboard {
             // fit.
             let _ = self.context.events.send(not_rescued(link)).await;
             let _ = self.context.events.send(lost(link)).await;
+        }
+    }
+
+    /// Ordinary ends are limited as well: whoever calls as fast as he can is rejected as often.
+    fn inform(&mut self, text: &str) {
+        match self.warnings.take(Clock.now()) {
+            true => info!("{text}"),
+            false => self.warnings_left_out += 1,
         }
     }
 
