@@ -83,7 +83,8 @@ pub(crate) struct Fields<'b> {
     pub cookie: Option<&'b [u8]>,
     pub expect: Option<&'b [u8]>,
     pub fetch_key: Option<&'b [u8]>,
-    pub forwarded_proto: Option<&'b [u8]>,
+    /// How the visitor came to the proxy in front of us, as that says.
+    pub came_by: Scheme,
     pub if_modified_since: Option<&'b [u8]>,
     pub if_none_match: Option<&'b [u8]>,
     pub if_range: Option<&'b [u8]>,
@@ -100,6 +101,14 @@ pub(crate) enum Freshness {
     #[default]
     Any,
     BypassCaches,
+}
+
+/// How a visitor came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    #[default]
+    Http,
+    Https,
 }
 
 /// Longest head and longest target.
@@ -276,7 +285,8 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             14 if is("content-length") => read_length(header.value, &mut framing)?,
             17 if is("if-modified-since") => fields.if_modified_since = value,
             17 if is("transfer-encoding") => read_coding(header.value, &mut framing)?,
-            17 if is("x-forwarded-proto") => fields.forwarded_proto = value,
+            9 if is("forwarded") => read_scheme(header.value, &mut fields),
+            17 if is("x-forwarded-proto") => read_scheme(header.value, &mut fields),
             _ => {}
         }
     }
@@ -312,6 +322,26 @@ fn read_connection(value: &[u8], framing: &mut Framing<'_>) {
         } else if option.eq_ignore_ascii_case(b"keep-alive") {
             framing.keep_alive = Some(());
         }
+    }
+}
+
+/// `https`, or a list of the proxies on the way with it; `proto=https` in Forwarded (RFC 7239). One
+/// that says so is enough: a visitor who claims it falsely is only not redirected.
+fn read_scheme(value: &[u8], fields: &mut Fields<'_>) {
+    let says_https = |word: &[u8]| {
+        let word = word.trim_ascii();
+        let word = match word.split_at_checked(6) {
+            Some((name, rest)) if name.eq_ignore_ascii_case(b"proto=") => rest,
+            _ => word,
+        };
+        let word = word.strip_prefix(b"\"").unwrap_or(word);
+        word.strip_suffix(b"\"")
+            .unwrap_or(word)
+            .eq_ignore_ascii_case(b"https")
+    };
+    let mut words = value.split(|byte| matches!(byte, b',' | b';'));
+    if words.any(says_https) {
+        fields.came_by = Scheme::Https;
     }
 }
 

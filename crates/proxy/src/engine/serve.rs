@@ -14,7 +14,7 @@ use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
 use crate::connection::{Connection, Granted, Phase};
-use crate::request::{BodyLength, Expectation, Request};
+use crate::request::{BodyLength, Expectation, Request, Scheme};
 use crate::response::Closing;
 use crate::router::{Route, route};
 
@@ -241,9 +241,6 @@ fn redirectability(kind: Kind, work: &Work, request: &Request<'_, '_>) -> Redire
     let fields = &request.fields;
     let is_internal = request.target.starts_with("/.levee/")
         || request.target.starts_with("/.well-known/acme-challenge/");
-    let came_by_https = fields
-        .forwarded_proto
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https"));
     let may = kind == Kind::Own
         && work.is_shareable()
         && request.is_get_or_head()
@@ -251,7 +248,7 @@ fn redirectability(kind: Kind, work: &Work, request: &Request<'_, '_>) -> Redire
         && fields.freshness == crate::request::Freshness::Any
         && !request.has_credentials()
         && !is_internal
-        && !came_by_https;
+        && fields.came_by == Scheme::Http;
     match may {
         true => Redirectability::Allowed,
         false => Redirectability::Never,

@@ -172,6 +172,31 @@ fn a_good_head_is_cut_into_its_parts() {
 }
 
 #[test]
+fn a_proxy_in_front_tells_of_https() {
+    let scheme = |lines: &str| {
+        let head = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n\r\n");
+        whole(&head, |request| request.fields.came_by)
+    };
+    for lines in [
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Proto: HTTPS",
+        "X-Forwarded-Proto: https, http",
+        "X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http",
+        "Forwarded: for=192.0.2.1;proto=https;by=192.0.2.2",
+        "Forwarded: for=192.0.2.1; Proto=\"https\", for=192.0.2.3;proto=http",
+    ] {
+        assert_eq!(scheme(lines), Scheme::Https, "{lines}");
+    }
+    for lines in [
+        "X-Forwarded-Proto: http",
+        "Forwarded: for=https.example;proto=http",
+        "X-Https: https",
+    ] {
+        assert_eq!(scheme(lines), Scheme::Http, "{lines}");
+    }
+}
+
+#[test]
 fn versions_differ_in_persistence_and_host() {
     let persistence = |head: &str| whole(head, |request| request.persistence);
     assert_eq!(persistence("GET / HTTP/1.0\r\n\r\n"), Persistence::Close);
