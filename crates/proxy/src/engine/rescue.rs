@@ -293,7 +293,9 @@ fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out
 }
 
 /// The visitor's headers, and who the visitor is. Towards an origin that we rescue the credentials
-/// are left out here already; an application of our own gets them.
+/// are left out here already; an application of our own gets them. So are fields of the visitor's
+/// own making: an origin that makes its links by `X-Forwarded-Host` or takes its path from
+/// `X-Original-URL` would write one visitor's wish into the page that all get.
 fn headers(
     connection: &Connection,
     request: &Request<'_, '_>,
@@ -302,7 +304,10 @@ fn headers(
     let is_left_out = |name: &str| {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         match purpose {
-            Purpose::Rescue => is("cookie") || is("authorization"),
+            Purpose::Rescue => {
+                let own_making = name.get(..2).is_some_and(|x| x.eq_ignore_ascii_case("x-"));
+                is("cookie") || is("authorization") || is("forwarded") || own_making
+            }
             Purpose::Upstream => {
                 is("x-forwarded-for")
                     || is("x-forwarded-proto")

@@ -34,7 +34,8 @@ fn a_page_under_an_alias_is_fetched_once_and_says_where_it_lives() {
     let alias = "site-vh1.alias.example:8080";
     let mut clients: Vec<_> = (0..5).map(|_| running.connect()).collect();
     for client in &mut clients {
-        client.send(at(alias, "GET", "/a?b", "Cookie: secret=1\r\n"));
+        let lines = "Cookie: secret=1\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n";
+        client.send(at(alias, "GET", "/a?b", lines));
     }
     for client in &mut clients {
         let response = client.receive();
@@ -51,6 +52,7 @@ fn a_page_under_an_alias_is_fetched_once_and_says_where_it_lives() {
         "{head}"
     );
     assert!(!head.contains("cookie"), "{head}");
+    assert!(!head.contains("evil.example"), "{head}");
     let same = running.ask(&at(alias, "GET", "/a?b", "If-None-Match: \"x\"\r\n"));
     assert_eq!(same.status, 304);
     let part = running.ask(&at(alias, "GET", "/a?b", "Range: bytes=1-3\r\n"));
