@@ -192,7 +192,7 @@ pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
     if control.no_store || control.private {
         return Decision::Pass;
     }
-    let Ok(vary) = VaryNames::of(answer.headers) else {
+    let Ok(vary) = VaryNames::of(answer.headers, policy.purpose) else {
         return Decision::Pass;
     };
     let lifetime = lifetime(answer, &control, policy);

@@ -430,3 +430,22 @@ async fn what_cannot_be_sent_on_is_refused() {
     assert!(Request::rescue(&origin, "/").headers().is_empty());
     assert!(!Request::rescue(&origin, "/").headers().has("host"));
 }
+
+/// A visitor who makes up a Host must not decide what others see.
+#[tokio::test]
+async fn what_an_application_says_to_one_host_is_not_told_to_another() {
+    let origin = Origin::play(|asked, stream| {
+        let page = asked.header("host").unwrap_or_default();
+        say(stream, ok("Cache-Control: max-age=60\r\n", &page))
+    })
+    .await;
+    let stage = Stage::new(FetchSettings::default());
+    let request = |host: &str| Request::upstream(&origin, "/").with("host", host);
+    for host in ["evil.example", "www.example.org", "evil.example"] {
+        let page = stage.get(&request(host)).await.unwrap();
+        assert_eq!(page.text(), stage.get(&request(host)).await.unwrap().text());
+    }
+    assert!(stage.lookup(&request("www.example.org")).is_some());
+    assert!(stage.lookup(&request("example.org")).is_none());
+    assert_eq!(origin.asks(), 2);
+}

@@ -202,9 +202,9 @@ impl Keeper {
         self.tell_failure(contact, error.to_string());
     }
 
-    /// The registry closed a connection that nobody was using: it may have been restarted. One that
-    /// answers and closes each time must not be asked all the time, so there is a pause; what others
-    /// ask meanwhile is asked.
+    /// The registry closed a connection that nobody was using: it may have been restarted. One
+    /// that answers and closes each time must not be asked all the time, so there is a pause; what
+    /// others ask meanwhile is asked.
     fn lose(&mut self) {
         self.exchange = None;
         self.offered = Offered::No;

@@ -270,7 +270,10 @@ fn accept_encoding_has_one_spelling() {
 
 #[test]
 fn variants_differ_by_the_named_headers_and_by_nothing_else() {
-    let names = VaryNames::of(&headers("vary:Accept-Language|vary:accept-encoding, X"));
+    let names = VaryNames::of(
+        &headers("vary:Accept-Language|vary:accept-encoding, X"),
+        Purpose::Rescue,
+    );
     let names = names.unwrap().unwrap();
     let variant = |fields: &[(&str, &str)]| names.variant(&request(fields));
     let german = variant(&[("accept-language", "de"), ("accept-encoding", "gzip, br")]);
@@ -283,10 +286,10 @@ fn variants_differ_by_the_named_headers_and_by_nothing_else() {
     assert_ne!(variant(&[("accept-language", "de")]), german);
     // Values cannot be shifted from one header into the next.
     assert_ne!(variant(&[("x", "a")]), variant(&[("accept-language", "a")]));
-    let packed = VaryNames::of(&headers("content-encoding:gzip")).unwrap();
+    let packed = VaryNames::of(&headers("content-encoding:gzip"), Purpose::Rescue).unwrap();
     assert_eq!(
         packed,
-        VaryNames::of(&headers("vary:accept-encoding")).unwrap()
+        VaryNames::of(&headers("vary:accept-encoding"), Purpose::Rescue).unwrap()
     );
 }
 

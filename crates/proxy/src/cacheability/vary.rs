@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, header};
 
 use super::control::split_outside_quotes;
-use crate::flight::RequestHeaders;
+use crate::flight::{Purpose, RequestHeaders};
 
 /// More names than this make every request a variant of its own; such a response is not worth
 /// keeping.
@@ -23,8 +23,15 @@ pub(super) struct Unmatchable;
 
 impl VaryNames {
     /// The names by which a response varies; none where it does not.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Unmatchable> {
-        let mut names: Vec<Box<str>> = Vec::new();
+    ///
+    /// An application of our own may answer each Host differently (a redirect to its main name,
+    /// links to itself), and a visitor can send any; so its responses always vary by Host. A
+    /// rescued origin gets the one Host that its objects are kept under.
+    pub(super) fn of(headers: &HeaderMap, purpose: Purpose) -> Result<Option<Self>, Unmatchable> {
+        let mut names: Vec<Box<str>> = match purpose {
+            Purpose::Upstream => vec![header::HOST.as_str().into()],
+            Purpose::Rescue => Vec::new(),
+        };
         for value in headers.get_all(header::VARY) {
             for name in split_outside_quotes(value.as_bytes()) {
                 let name = std::str::from_utf8(name).map_err(|_| Unmatchable)?;
