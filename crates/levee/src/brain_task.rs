@@ -134,23 +134,14 @@ impl BrainTask {
             let outputs = self.brain.handle(Clock.now(), input);
             let mut forgotten = false;
             for output in outputs {
-                let output = match output {
-                    Output::AcceptSos { link, .. } if forgotten => {
-                        let loss = LinkLoss::Closed;
-                        inputs.push_back(Input::LinkLost { link, loss });
-                        self.reject(link)
-                    }
-                    other @ (Output::AcceptSos { .. }
-                    | Output::CallForHelp { .. }
-                    | Output::RejectSos { .. }
-                    | Output::TellRate { .. }
-                    | Output::ShutDown { .. }
-                    | Output::DropLink { .. }
-                    | Output::SearchRegistry { .. }
-                    | Output::Register { .. }
-                    | Output::SwapPlan
-                    | Output::RememberAliases
-                    | Output::Explain(_)) => other,
+                let output = if let Output::AcceptSos { link, .. } = output
+                    && forgotten
+                {
+                    let loss = LinkLoss::Closed;
+                    inputs.push_back(Input::LinkLost { link, loss });
+                    self.reject(link)
+                } else {
+                    output
                 };
                 if let Output::DropLink { link } = output {
                     sampler.note_dead(&plan, link);
