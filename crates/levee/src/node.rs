@@ -4,18 +4,17 @@
 //! fails before the start is told in a sentence and leaves nothing behind. A reload builds what may
 //! change anew and swaps it whole; SIGTERM drains.
 
+mod face;
+mod made;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Shared};
-use levee_observe::{AccessLog, AccessLogThread, History, LogFormat, Status, StatusBoard};
-use levee_proxy::{
-    Bound, DiskSettings, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, Link,
-    Site, SiteTable, Upstream,
-};
-use levee_registry::PrivateAddresses;
+use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
+use levee_proxy::{Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable};
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -23,24 +22,26 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::admin::{self, AdminLimits, StatusSource};
+use self::face::Face;
+use self::made::{
+    access_log, admin_limits, fetch_settings, interface_speed, own_address, private_addresses,
+    sites,
+};
+use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
-use crate::community_socket::address_towards;
 use crate::figures::Figures;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
 use crate::rescue_link::{LinkCharge, LinkSettings, RescueLinks};
 use crate::serve::Again;
-use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
+use crate::settings::Settings;
 use crate::state::StateFolder;
 
 /// A link below this is served by one core: one core fills 12.5 MB/s (100 Mbit/s) many times over,
 /// and one core keeps the budgets of a small link exact.
 const ONE_CORE_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
-/// What an interface that does not tell its speed is taken for: 100 Mbit/s.
-const UNKNOWN_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
 /// Time for running requests to finish when the server stops.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How often a stopping server looks whether its cores have ended.
@@ -371,67 +372,6 @@ impl Parts {
     }
 }
 
-/// What the admin pages see of the node, and the reload behind one of them.
-struct Face {
-    board: Arc<StatusBoard>,
-    again: Again,
-    orders: mpsc::Sender<Order>,
-    front: Arc<Front>,
-    log: AccessLog,
-    in_force: Shared<Settings>,
-    web: WebAddress,
-    address: IpAddr,
-    link: ByteRate,
-}
-
-impl StatusSource for Face {
-    fn status(&self) -> Arc<Status> {
-        self.board.status()
-    }
-
-    fn history(&self) -> History {
-        self.board.history()
-    }
-
-    fn reload(&self) -> Result<String, String> {
-        let mut settings = (self.again)()?;
-        // Ports that the system chose stay what they are.
-        self.in_force
-            .with(|old| keep_chosen_ports(&mut settings, old));
-        let sites = Arc::new(sites(&settings, &self.web)?);
-        let parameters = settings
-            .parameters(self.web.port, self.address, self.link)
-            .check();
-        let parameters = parameters
-            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
-        self.orders
-            .try_send(Order::Change(Box::new(parameters)))
-            .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
-        self.front.set_sites(&sites);
-        self.log.reopen();
-        let old = self.in_force.replace(settings.clone());
-        let later = settings.restart_needed(&old);
-        if later.is_empty() {
-            return Ok("reloaded".to_owned());
-        }
-        Ok(format!(
-            "reloaded; these take effect at the next start: {}",
-            later.join(", ")
-        ))
-    }
-}
-
-fn keep_chosen_ports(settings: &mut Settings, old: &Settings) {
-    if settings.site.port == 0 {
-        settings.site.port = old.site.port;
-    }
-    if let (Some(new), Some(old)) = (&mut settings.community, &old.community)
-        && new.rescue_listen.port() == 0
-    {
-        new.rescue_listen = old.rescue_listen;
-    }
-}
-
 fn cores(settings: &Settings) -> usize {
     match settings.site.cores {
         0 if settings.link.rate.is_some_and(|rate| rate < ONE_CORE_LINK) => 1,
@@ -468,115 +408,6 @@ async fn bind(settings: &Settings, cores: usize) -> Result<Sockets, String> {
         admin,
         rescue,
     })
-}
-
-/// Where others reach this server: as configured, else from where it reaches its registry.
-fn own_address(settings: &Settings) -> Result<IpAddr, String> {
-    let Some(community) = &settings.community else {
-        return Ok(IpAddr::from([127, 0, 0, 1]));
-    };
-    match community.address {
-        Some(address) => Ok(address),
-        None => address_towards(community.registry).map_err(|error| {
-            format!(
-                "cannot tell which address leads from {} to this server: {error}; set community.address",
-                community.registry
-            )
-        }),
-    }
-}
-
-/// The fastest interface that is up, as the kernel tells it; the measurement comes down from there.
-fn interface_speed() -> ByteRate {
-    let speed = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.ok()?.path();
-        let is_up = std::fs::read_to_string(path.join("operstate")).ok()?.trim() == "up";
-        let megabits: u64 = std::fs::read_to_string(path.join("speed"))
-            .ok()?
-            .trim()
-            .parse()
-            .ok()?;
-        (is_up && megabits > 0).then(|| ByteRate::from_kilobytes(megabits * 125))
-    };
-    let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten();
-    interfaces.filter_map(speed).max().unwrap_or(UNKNOWN_LINK)
-}
-
-fn sites(settings: &Settings, web: &WebAddress) -> Result<SiteTable, String> {
-    let content = match &settings.site.content {
-        Content::Folder(path) => {
-            let folder = Folder::open(path).map_err(|error| error.to_string())?;
-            levee_proxy::Content::Folder(Arc::new(folder))
-        }
-        Content::Upstream { authority } => levee_proxy::Content::Upstream(upstream(authority)?),
-    };
-    let site = Site {
-        name: web.clone(),
-        other_names: settings.site.also.clone(),
-        content,
-    };
-    let unknown = match settings.site.unknown_host {
-        UnknownHost::Serve => levee_proxy::UnknownHost::Serve,
-        UnknownHost::Refuse => levee_proxy::UnknownHost::Refuse,
-    };
-    Ok(SiteTable::new(vec![site], unknown))
-}
-
-fn upstream(authority: &str) -> Result<Upstream, String> {
-    use std::net::ToSocketAddrs;
-    let with_port = match authority.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
-        Some(_) | None => format!("{authority}:80"),
-    };
-    let found = with_port
-        .to_socket_addrs()
-        .map_err(|error| error.to_string());
-    let address = found.and_then(|mut all| all.next().ok_or_else(|| "no such host".to_owned()));
-    let address = address.map_err(|error| format!("site.upstream {authority}: {error}"))?;
-    Ok(Upstream {
-        address,
-        authority: None,
-    })
-}
-
-fn fetch_settings(settings: &Settings) -> FetchSettings {
-    let disk = settings.state_folder.as_ref().map(|folder| DiskSettings {
-        folder: folder.join("cache"),
-        limit: settings.cache.disk,
-        object_max: settings.cache.disk,
-    });
-    FetchSettings {
-        memory: settings.cache.memory,
-        memory_object_max: settings.cache.object_memory_max,
-        disk,
-        first_byte_timeout: settings.cache.first_byte_max,
-        total_timeout: settings.cache.fetch_max,
-        stale_if_error: settings.cache.stale_if_error,
-        ..FetchSettings::default()
-    }
-}
-
-fn admin_limits(settings: &Settings) -> AdminLimits {
-    let names = settings.admin_names.iter().map(ToString::to_string);
-    AdminLimits {
-        hosts: names.collect(),
-        ..AdminLimits::default()
-    }
-}
-
-fn access_log(settings: &Settings) -> Result<(AccessLog, AccessLogThread), String> {
-    let format = match settings.log.json {
-        true => LogFormat::Json,
-        false => LogFormat::Combined,
-    };
-    AccessLog::start(settings.log.access.clone(), format).map_err(|error| error.to_string())
-}
-
-fn private_addresses(community: &CommunitySettings) -> PrivateAddresses {
-    match community.allow_private {
-        true => PrivateAddresses::Permitted,
-        false => PrivateAddresses::Refused,
-    }
 }
 
 /// From the operating system; a predictable seed would only make jitter predictable.

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use levee_observe::LogTarget;
+
 use super::*;
 
 fn settle(text: &str) -> Result<Settings, Vec<String>> {

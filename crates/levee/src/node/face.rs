@@ -1,0 +1,80 @@
+//! What the admin pages see of a node, and the reload behind one of them.
+//!
+//! A reload reads the settings again, builds what may change anew, and swaps it whole; what fails
+//! changes nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use levee_net::Shared;
+use levee_observe::{AccessLog, History, Status, StatusBoard};
+use levee_proxy::Front;
+use levee_vocab::{ByteRate, WebAddress};
+use tokio::sync::mpsc;
+
+use super::made::sites;
+use crate::admin::StatusSource;
+use crate::brain_task::Order;
+use crate::serve::Again;
+use crate::settings::Settings;
+
+/// What the admin pages see of the node, and the reload behind one of them.
+pub(super) struct Face {
+    pub board: Arc<StatusBoard>,
+    pub again: Again,
+    pub orders: mpsc::Sender<Order>,
+    pub front: Arc<Front>,
+    pub log: AccessLog,
+    pub in_force: Shared<Settings>,
+    pub web: WebAddress,
+    pub address: IpAddr,
+    pub link: ByteRate,
+}
+
+impl StatusSource for Face {
+    fn status(&self) -> Arc<Status> {
+        self.board.status()
+    }
+
+    fn history(&self) -> History {
+        self.board.history()
+    }
+
+    fn reload(&self) -> Result<String, String> {
+        let mut settings = (self.again)()?;
+        // Ports that the system chose stay what they are.
+        self.in_force
+            .with(|old| keep_chosen_ports(&mut settings, old));
+        let sites = Arc::new(sites(&settings, &self.web)?);
+        let parameters = settings
+            .parameters(self.web.port, self.address, self.link)
+            .check();
+        let parameters = parameters
+            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
+        self.orders
+            .try_send(Order::Change(Box::new(parameters)))
+            .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
+        self.front.set_sites(&sites);
+        self.log.reopen();
+        let old = self.in_force.replace(settings.clone());
+        let later = settings.restart_needed(&old);
+        if later.is_empty() {
+            return Ok("reloaded".to_owned());
+        }
+        Ok(format!(
+            "reloaded; these take effect at the next start: {}",
+            later.join(", ")
+        ))
+    }
+}
+
+fn keep_chosen_ports(settings: &mut Settings, old: &Settings) {
+    if settings.site.port == 0 {
+        settings.site.port = old.site.port;
+    }
+    if let (Some(new), Some(old)) = (&mut settings.community, &old.community)
+        && new.rescue_listen.port() == 0
+    {
+        new.rescue_listen = old.rescue_listen;
+    }
+}

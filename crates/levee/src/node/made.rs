@@ -1,0 +1,127 @@
+//! Parts of a node, made from its settings.
+//!
+//! One function a part, so that what a setting leads to is found in one place.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use levee_observe::{AccessLog, AccessLogThread, LogFormat};
+use levee_proxy::{DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream};
+use levee_registry::PrivateAddresses;
+use levee_vocab::{ByteRate, WebAddress};
+
+use crate::admin::AdminLimits;
+use crate::community_socket::address_towards;
+use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
+
+/// What an interface that does not tell its speed is taken for: 100 Mbit/s.
+const UNKNOWN_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
+
+/// Where others reach this server: as configured, else from where it reaches its registry.
+pub(super) fn own_address(settings: &Settings) -> Result<IpAddr, String> {
+    let Some(community) = &settings.community else {
+        return Ok(IpAddr::from([127, 0, 0, 1]));
+    };
+    match community.address {
+        Some(address) => Ok(address),
+        None => address_towards(community.registry).map_err(|error| {
+            format!(
+                "cannot tell which address leads from {} to this server: {error}; set community.address",
+                community.registry
+            )
+        }),
+    }
+}
+
+/// The fastest interface that is up, as the kernel tells it; the measurement comes down from there.
+pub(super) fn interface_speed() -> ByteRate {
+    let speed = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let is_up = std::fs::read_to_string(path.join("operstate")).ok()?.trim() == "up";
+        let megabits: u64 = std::fs::read_to_string(path.join("speed"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
+        (is_up && megabits > 0).then(|| ByteRate::from_kilobytes(megabits * 125))
+    };
+    let interfaces = std::fs::read_dir("/sys/class/net").into_iter().flatten();
+    interfaces.filter_map(speed).max().unwrap_or(UNKNOWN_LINK)
+}
+
+pub(super) fn sites(settings: &Settings, web: &WebAddress) -> Result<SiteTable, String> {
+    let content = match &settings.site.content {
+        Content::Folder(path) => {
+            let folder = Folder::open(path).map_err(|error| error.to_string())?;
+            levee_proxy::Content::Folder(Arc::new(folder))
+        }
+        Content::Upstream { authority } => levee_proxy::Content::Upstream(upstream(authority)?),
+    };
+    let site = Site {
+        name: web.clone(),
+        other_names: settings.site.also.clone(),
+        content,
+    };
+    let unknown = match settings.site.unknown_host {
+        UnknownHost::Serve => levee_proxy::UnknownHost::Serve,
+        UnknownHost::Refuse => levee_proxy::UnknownHost::Refuse,
+    };
+    Ok(SiteTable::new(vec![site], unknown))
+}
+
+fn upstream(authority: &str) -> Result<Upstream, String> {
+    use std::net::ToSocketAddrs;
+    let with_port = match authority.rsplit_once(':') {
+        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
+        Some(_) | None => format!("{authority}:80"),
+    };
+    let found = with_port
+        .to_socket_addrs()
+        .map_err(|error| error.to_string());
+    let address = found.and_then(|mut all| all.next().ok_or_else(|| "no such host".to_owned()));
+    let address = address.map_err(|error| format!("site.upstream {authority}: {error}"))?;
+    Ok(Upstream {
+        address,
+        authority: None,
+    })
+}
+
+pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {
+    let disk = settings.state_folder.as_ref().map(|folder| DiskSettings {
+        folder: folder.join("cache"),
+        limit: settings.cache.disk,
+        object_max: settings.cache.disk,
+    });
+    FetchSettings {
+        memory: settings.cache.memory,
+        memory_object_max: settings.cache.object_memory_max,
+        disk,
+        first_byte_timeout: settings.cache.first_byte_max,
+        total_timeout: settings.cache.fetch_max,
+        stale_if_error: settings.cache.stale_if_error,
+        ..FetchSettings::default()
+    }
+}
+
+pub(super) fn admin_limits(settings: &Settings) -> AdminLimits {
+    let names = settings.admin_names.iter().map(ToString::to_string);
+    AdminLimits {
+        hosts: names.collect(),
+        ..AdminLimits::default()
+    }
+}
+
+pub(super) fn access_log(settings: &Settings) -> Result<(AccessLog, AccessLogThread), String> {
+    let format = match settings.log.json {
+        true => LogFormat::Json,
+        false => LogFormat::Combined,
+    };
+    AccessLog::start(settings.log.access.clone(), format).map_err(|error| error.to_string())
+}
+
+pub(super) fn private_addresses(community: &CommunitySettings) -> PrivateAddresses {
+    match community.allow_private {
+        true => PrivateAddresses::Permitted,
+        false => PrivateAddresses::Refused,
+    }
+}

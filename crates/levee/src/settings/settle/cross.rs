@@ -1,0 +1,87 @@
+//! What only several settings together can get wrong.
+
+use std::net::{IpAddr, SocketAddr};
+
+use levee_vocab::{ByteRate, HostName};
+
+use super::types::Settings;
+use crate::settings::read::{Complaint, SettingsFile};
+
+impl Settings {
+    /// Complains of what does not fit together.
+    pub(super) fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
+        let mut taken: Vec<(SocketAddr, &str)> = vec![];
+        let rescue = self
+            .community
+            .as_ref()
+            .map(|community| community.rescue_listen);
+        let listeners = self
+            .site
+            .listen
+            .iter()
+            .map(|&socket| (socket, "site.listen"));
+        let others = [
+            (Some(self.admin), "admin.listen"),
+            (rescue, "community.rescue_listen"),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(socket, name)| Some((socket?, name)));
+        for (socket, name) in listeners.chain(others) {
+            let clash = taken.iter().find(|(other, _)| clashes(*other, socket));
+            if let Some((other, by)) = clash {
+                let text =
+                    format!("{name}: {socket} is taken by `{by}` ({other}); choose another port");
+                complaints.push(Complaint {
+                    line: file.line(name),
+                    text,
+                });
+            }
+            taken.push((socket, name));
+        }
+        // The ranges of rescue control stand in one place, with the decisions that rely on them.
+        let link = self.link.rate.unwrap_or(ByteRate::from_kilobytes(1000));
+        let checked = self
+            .parameters(self.site.port, IpAddr::from([192, 0, 2, 1]), link)
+            .check();
+        for error in checked.err().unwrap_or_default() {
+            let line = file.line(error.setting);
+            complaints.push(Complaint {
+                line,
+                text: error.to_string(),
+            });
+        }
+        if let Some(community) = &self.community {
+            let below = community.alias_domain.as_str();
+            let names = [&self.site.name].into_iter().chain(&self.site.also);
+            if let Some(own) = names
+                .map(HostName::domain)
+                .find(|own| lies_under(below, own))
+            {
+                let text = format!(
+                    "community.alias_domain: {below} lies under this site's own domain {own}, so strangers' \
+                     pages would share its cookies; use a domain of its own"
+                );
+                complaints.push(Complaint {
+                    line: file.line("community.alias_domain"),
+                    text,
+                });
+            }
+        }
+    }
+}
+
+/// Whether pages of `below` share cookies with those of `own`. A domain of one label such as
+/// `localhost` has no registrable part that could be shared.
+fn lies_under(below: &str, own: &str) -> bool {
+    let rest = below.strip_suffix(own);
+    own.contains('.') && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Whether two sockets want the same place. Those for IPv6 do not speak for IPv4, so that a site
+/// on all addresses has one of each.
+fn clashes(left: SocketAddr, right: SocketAddr) -> bool {
+    let all = left.ip().is_unspecified() || right.ip().is_unspecified();
+    let same_host = left.ip() == right.ip() || (all && left.is_ipv4() == right.is_ipv4());
+    left.port() != 0 && left.port() == right.port() && same_host
+}

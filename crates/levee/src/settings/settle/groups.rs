@@ -1,0 +1,146 @@
+//! One function for each table of the file: its values as one part of the settings.
+
+use std::path::PathBuf;
+
+use levee_observe::LogTarget;
+
+use super::types::{
+    CacheSettings, CommunitySettings, Content, RescueSettings, SiteSettings, UnknownHost,
+};
+use super::values::Values;
+use crate::settings::read::Complaint;
+
+pub(super) fn content(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Content {
+    let folder = values.path("site.folder");
+    let upstream = values.text("site.upstream");
+    let complain = |text: &str, line| Complaint {
+        line,
+        text: text.into(),
+    };
+    match (folder, upstream.is_empty()) {
+        (Some(folder), true) => Content::Folder(folder),
+        (None, false) => match upstream
+            .strip_prefix("http://")
+            .map(|rest| rest.trim_end_matches('/'))
+        {
+            Some(authority) if !authority.is_empty() && !authority.contains(['/', '@', '?']) => {
+                Content::Upstream {
+                    authority: authority.into(),
+                }
+            }
+            Some(_) | None => {
+                let text = "site.upstream must be like \"http://127.0.0.1:3000\", without a path";
+                complaints.push(complain(text, values.file.line("site.upstream")));
+                Content::Folder(PathBuf::new())
+            }
+        },
+        (Some(_), false) => {
+            let text = "give site.folder or site.upstream, not both";
+            complaints.push(complain(text, values.file.line("site.upstream")));
+            Content::Folder(PathBuf::new())
+        }
+        (None, true) => {
+            let text = "nothing to serve: give site.folder = \"./public\" or site.upstream = \"http://127.0.0.1:3000\"";
+            complaints.push(complain(text, None));
+            Content::Folder(PathBuf::new())
+        }
+    }
+}
+
+pub(super) fn site(values: &Values<'_>, content: Content) -> SiteSettings {
+    SiteSettings {
+        name: values
+            .hosts("site.name")
+            .into_iter()
+            .next()
+            .expect("the table has a default name"),
+        also: values.hosts("site.also"),
+        listen: values.sockets("site.listen"),
+        port: values.number("site.port") as u16,
+        content,
+        unknown_host: match values.text("site.unknown_host").as_str() {
+            "refuse" => UnknownHost::Refuse,
+            _ => UnknownHost::Serve,
+        },
+        cores: values.number("site.cores") as usize,
+    }
+}
+
+pub(super) fn community(
+    values: &Values<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Option<CommunitySettings> {
+    let registry = values.sockets("community.registry").into_iter().next()?;
+    let Some(alias_domain) = values.hosts("community.alias_domain").into_iter().next() else {
+        let text = "community.alias_domain is missing: whoever joins a community gives out names under it, \
+                    e.g. alias_domain = \"aliases.example.net\"";
+        let line = values.file.line("community.registry");
+        complaints.push(Complaint {
+            line,
+            text: text.into(),
+        });
+        return None;
+    };
+    let site = values
+        .hosts("site.name")
+        .into_iter()
+        .next()
+        .expect("the table has a default name");
+    let given = values.text("community.alias_host");
+    let alias_host = if given.is_empty() {
+        site.first_label().to_owned()
+    } else {
+        given
+    };
+    Some(CommunitySettings {
+        registry,
+        rescue_listen: values.socket("community.rescue_listen"),
+        address: values.address("community.address"),
+        alias_domain,
+        alias_host: alias_host.to_ascii_lowercase(),
+        allow_private: values.flag("community.allow_private"),
+    })
+}
+
+pub(super) fn rescue(values: &Values<'_>) -> RescueSettings {
+    RescueSettings {
+        thresholds: [
+            values.share("rescue.threshold_low"),
+            values.share("rescue.threshold_alert"),
+            values.share("rescue.threshold_high"),
+            values.share("rescue.threshold_cutoff"),
+        ],
+        interval: values.time("rescue.interval"),
+        low_intervals: values.number("rescue.low_intervals") as u32,
+        idle_max: values.time("rescue.idle_max"),
+        object_ttl: values.time("rescue.object_ttl"),
+        alias_keep: values.time("rescue.alias_keep"),
+        large_file: values.number("rescue.large_file"),
+        servers_max: values.number("rescue.servers_max") as usize,
+        origins_max: values.number("rescue.origins_max") as usize,
+        registry_period: values.time("rescue.registry_period"),
+        wait_max: values.time("rescue.wait_max"),
+    }
+}
+
+pub(super) fn cache(values: &Values<'_>) -> CacheSettings {
+    CacheSettings {
+        memory: values.number("cache.memory"),
+        disk: values.number("cache.disk"),
+        object_memory_max: values.number("cache.object_memory_max"),
+        first_byte_max: values.time("cache.first_byte_max"),
+        fetch_max: values.time("cache.fetch_max"),
+        stale_if_error: values.time("cache.stale_if_error"),
+    }
+}
+
+pub(super) fn log_target(values: &Values<'_>) -> LogTarget {
+    match (
+        values.path("log.access"),
+        values.text("log.access").as_str(),
+    ) {
+        (Some(path), _) => LogTarget::File(path),
+        (None, "stdout") => LogTarget::Stdout,
+        (None, _) => LogTarget::Off,
+    }
+}

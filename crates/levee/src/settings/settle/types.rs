@@ -1,0 +1,165 @@
+//! Settings as values: what the rest of the server reads.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use levee_observe::LogTarget;
+use levee_vocab::{ByteRate, HostName};
+
+/// Everything that the operator decided, or that the defaults decided for them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The site.
+    pub site: SiteSettings,
+    /// Its link.
+    pub link: LinkSettings,
+    /// Its community; none where it stands alone.
+    pub community: Option<CommunitySettings>,
+    /// Rescue control.
+    pub rescue: RescueSettings,
+    /// The object cache.
+    pub cache: CacheSettings,
+    /// Limits on visitors.
+    pub limits: LimitSettings,
+    /// Address of the admin pages.
+    pub admin: SocketAddr,
+    /// Names by which the admin pages may be asked for, beside `localhost` and addresses.
+    pub admin_names: Vec<HostName>,
+    /// Logs.
+    pub log: LogSettings,
+    /// Folder for what must outlive a crash.
+    pub state_folder: Option<PathBuf>,
+}
+
+/// The site.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SiteSettings {
+    /// Its own name.
+    pub name: HostName,
+    /// Further names.
+    pub also: Vec<HostName>,
+    /// Where visitors are served.
+    pub listen: Vec<SocketAddr>,
+    /// Port that visitors use; 0 means that of the first listener.
+    pub port: u16,
+    /// What is served.
+    pub content: Content,
+    /// What happens to other names.
+    pub unknown_host: UnknownHost,
+    /// Threads; 0 means chosen by the machine and the link.
+    pub cores: usize,
+}
+
+/// What a site serves.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// Files of a folder.
+    Folder(PathBuf),
+    /// What an application answers at this address; `authority` is its Host.
+    Upstream {
+        /// `host:port` as it stood in the URL.
+        authority: String,
+    },
+}
+
+/// What happens to a request for a name that is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownHost {
+    /// It gets the site.
+    Serve,
+    /// It gets 421.
+    Refuse,
+}
+
+/// The outbound link.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkSettings {
+    /// B; none where it is to be measured.
+    pub rate: Option<ByteRate>,
+    /// U.
+    pub usable: f64,
+    /// Bytes of a connection beside its response.
+    pub overhead: u64,
+}
+
+/// The community.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommunitySettings {
+    /// The registry.
+    pub registry: SocketAddr,
+    /// Where others ask for help.
+    pub rescue_listen: SocketAddr,
+    /// Our address for others, where it is not found by itself.
+    pub address: Option<IpAddr>,
+    /// Domain of the aliases.
+    pub alias_domain: HostName,
+    /// First label of the aliases.
+    pub alias_host: String,
+    /// Whether private addresses are believed.
+    pub allow_private: bool,
+}
+
+/// Rescue control; ranges are checked by `control::Parameters`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RescueSettings {
+    /// T_low, T_alert, T_high, T_coff.
+    pub thresholds: [f64; 4],
+    /// I_ctrl.
+    pub interval: Duration,
+    /// N_low.
+    pub low_intervals: u32,
+    /// Idle time of our rescue servers.
+    pub idle_max: Duration,
+    /// Lifetime of our objects at rescue servers.
+    pub object_ttl: Duration,
+    /// How long an alias redirects back.
+    pub alias_keep: Duration,
+    /// Files from this size go by URL.
+    pub large_file: u64,
+    /// Most rescue servers.
+    pub servers_max: usize,
+    /// Most origins.
+    pub origins_max: usize,
+    /// Time between registrations.
+    pub registry_period: Duration,
+    /// Longest wait for capacity.
+    pub wait_max: Duration,
+}
+
+/// The object cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CacheSettings {
+    /// Bytes in memory.
+    pub memory: u64,
+    /// Bytes on disk.
+    pub disk: u64,
+    /// Largest object in memory.
+    pub object_memory_max: u64,
+    /// Longest wait for the first byte.
+    pub first_byte_max: Duration,
+    /// Longest time for a whole answer that many may wait for.
+    pub fetch_max: Duration,
+    /// How long stale objects stand in for a dead origin.
+    pub stale_if_error: Duration,
+}
+
+/// Limits on visitors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LimitSettings {
+    /// Open connections.
+    pub connections: usize,
+    /// Time for a head.
+    pub head_time: Duration,
+    /// Time without a request.
+    pub idle_time: Duration,
+}
+
+/// Logs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LogSettings {
+    /// Where access lines go.
+    pub access: LogTarget,
+    /// Whether they are JSON.
+    pub json: bool,
+}

@@ -1,0 +1,103 @@
+//! Typed access to values: given in the file, or the default of the table.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use levee_vocab::{ByteRate, HostName};
+
+use crate::settings::read::SettingsFile;
+use crate::settings::table;
+use crate::settings::value::Value;
+
+/// Typed access: what the file gives, else the default of the table.
+///
+/// The table's own test reads every default, so a default that does not fit its kind cannot ship.
+pub(super) struct Values<'a> {
+    pub file: &'a SettingsFile,
+}
+
+macro_rules! typed {
+    ($($method:ident -> $type:ty, $variant:ident;)*) => {
+            $(pub fn $method(&self, name: &str) -> $type {
+            match self.value(name) {
+                Some(Value::$variant(value)) => value,
+                other => unreachable!("the table gives {name} another kind: {other:?}"),
+            }
+        })*
+    };
+}
+
+impl Values<'_> {
+    typed! {
+        number -> u64, Number;
+        time -> Duration, Time;
+        share -> f64, Share;
+        flag -> bool, Flag;
+    }
+
+    fn value(&self, name: &str) -> Option<Value> {
+        if let Some(given) = self.file.given(name) {
+            return Some(given.clone());
+        }
+        let setting = table::find(name).expect("settings are asked for by names of the table");
+        if setting.default.is_empty() {
+            return None;
+        }
+        Some(
+            setting
+                .kind
+                .read(setting.default)
+                .expect("a test reads every default"),
+        )
+    }
+
+    pub fn text(&self, name: &str) -> String {
+        match self.value(name) {
+            Some(Value::Text(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    pub fn rate(&self, name: &str) -> Option<ByteRate> {
+        match self.value(name) {
+            Some(Value::Rate(rate)) => Some(rate),
+            _ => None,
+        }
+    }
+
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        match self.value(name) {
+            Some(Value::Path(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    pub fn address(&self, name: &str) -> Option<IpAddr> {
+        match self.value(name) {
+            Some(Value::Address(address)) => Some(address),
+            _ => None,
+        }
+    }
+
+    pub fn hosts(&self, name: &str) -> Vec<HostName> {
+        match self.value(name) {
+            Some(Value::Hosts(hosts)) => hosts,
+            _ => vec![],
+        }
+    }
+
+    pub fn sockets(&self, name: &str) -> Vec<SocketAddr> {
+        match self.value(name) {
+            Some(Value::Sockets(sockets)) => sockets,
+            _ => vec![],
+        }
+    }
+
+    pub fn socket(&self, name: &str) -> SocketAddr {
+        self.sockets(name)
+            .into_iter()
+            .next()
+            .expect("the table has a default address")
+    }
+}
