@@ -5,13 +5,14 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use levee_net::{Sent, Socket};
+use levee_net::Sent;
 use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
 
 use crate::disk::StoredFile;
 use crate::flow::Flow;
 use crate::pacer::Class;
+use crate::transport::Transport;
 
 /// A response.
 #[derive(Debug)]
@@ -159,7 +160,7 @@ impl Answer {
 
     /// Writes up to `limit` bytes of what is ready. An error means that the response cannot be
     /// finished.
-    pub fn write(&mut self, socket: &Socket, limit: u64) -> io::Result<Sent> {
+    pub fn write(&mut self, socket: &mut Transport, limit: u64) -> io::Result<Sent> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let head = &self.head[self.head_sent..];
         let head = &head[..head.len().min(limit)];

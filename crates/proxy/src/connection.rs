@@ -16,16 +16,17 @@
 use std::net::SocketAddr;
 
 use levee_control::{Ask, Verdict};
-use levee_net::{Readiness, Socket};
+use levee_net::Readiness;
 use levee_vocab::Timestamp;
 
 use crate::answer::Answer;
 use crate::chunked::Incoming;
+use crate::transport::Transport;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    pub socket: Socket,
+    pub socket: Transport,
     pub peer: SocketAddr,
     /// Read, but not used: part of a head, the head of a parked request, or what came after it.
     /// Empty, and without a buffer, while the connection is idle.
@@ -114,7 +115,7 @@ impl Inbound {
 
 impl Connection {
     /// A connection that was just accepted.
-    pub fn new(socket: Socket, peer: SocketAddr, now: Timestamp) -> Self {
+    pub fn new(socket: Transport, peer: SocketAddr, now: Timestamp) -> Self {
         Self {
             socket,
             peer,

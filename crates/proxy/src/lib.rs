@@ -27,6 +27,7 @@ mod router;
 mod sample;
 mod settings;
 mod site;
+mod transport;
 mod wheel;
 
 pub use cache::{Body, Freshness, Stored};

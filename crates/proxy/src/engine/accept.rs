@@ -46,7 +46,7 @@ impl Engine {
         }
         // The true time, so that of those accepted in one turn the first counts as the oldest.
         let now = Clock.now();
-        let connection = Connection::new(accepted.socket, accepted.peer, now);
+        let connection = Connection::new(accepted.socket.into(), accepted.peer, now);
         let token = self.connections.insert(connection);
         self.core
             .counters

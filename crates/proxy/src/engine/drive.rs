@@ -1,6 +1,6 @@
 //! One connection, step by step, until it must wait for somebody.
 
-use levee_net::{Sent, Socket};
+use levee_net::Sent;
 
 use super::Core;
 use super::serve::Served;
@@ -8,6 +8,7 @@ use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Phase};
 use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request};
+use crate::transport::Transport;
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl Core {
         let mut filled = kept;
         if kept == scanned {
             match receive(
-                &connection.socket,
+                &mut connection.socket,
                 &mut connection.inbound,
                 &mut buffer[kept..],
             ) {
@@ -180,7 +181,7 @@ impl Core {
 
     fn linger(&mut self, connection: &mut Connection) -> Go {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let received = receive(&connection.socket, &mut connection.inbound, &mut buffer);
+        let received = receive(&mut connection.socket, &mut connection.inbound, &mut buffer);
         self.buffer = buffer;
         let Phase::Lingering { left, .. } = &mut connection.phase else {
             return Go::On;
@@ -218,7 +219,7 @@ impl Core {
 
 /// Reads once. Zero bytes mean that `inbound` tells why there are none.
 pub(super) fn receive(
-    socket: &Socket,
+    socket: &mut Transport,
     inbound: &mut Inbound,
     buffer: &mut [u8],
 ) -> std::io::Result<usize> {
@@ -309,7 +310,7 @@ mod tests {
             }
         };
         let mut core = core();
-        let mut connection = Connection::new(accepted.socket, accepted.peer, core.now);
+        let mut connection = Connection::new(accepted.socket.into(), accepted.peer, core.now);
         let mut turns = 0;
         while connection.responses < 100 {
             let before = connection.responses;

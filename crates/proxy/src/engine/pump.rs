@@ -90,7 +90,7 @@ impl Engine {
         let connection = self.connections.find(token);
         let queued = connection.and_then(|one| match &mut one.phase {
             Phase::Answering(answer) if answer.place == Place::Queued => {
-                Some((&one.socket, answer))
+                Some((&mut one.socket, answer))
             }
             Phase::Answering(_)
             | Phase::Boundary { .. }

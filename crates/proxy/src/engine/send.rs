@@ -48,7 +48,7 @@ impl Core {
             }
             return Go::Wait;
         }
-        match answer.write(&connection.socket, u64::MAX) {
+        match answer.write(&mut connection.socket, u64::MAX) {
             Ok(Sent::Bytes(bytes)) => {
                 let kind = answer.kind;
                 self.note_sent(kind, bytes as u64);

@@ -48,7 +48,7 @@ impl Core {
             if input.is_empty() {
                 input = self.pool.take();
                 input.resize(PIECE, 0);
-                let received = receive(&connection.socket, &mut connection.inbound, &mut input);
+                let received = receive(&mut connection.socket, &mut connection.inbound, &mut input);
                 input.truncate(*received.as_ref().unwrap_or(&0));
                 let is_over = received.is_err() || connection.inbound == Inbound::Ended;
                 if input.is_empty() {
