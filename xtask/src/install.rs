@@ -28,6 +28,11 @@ const TOOLS: &[Tool] = &[
         for_what: "examples of the guide, and redirects as a person follows them",
     },
     Tool {
+        program: "dpkg-shlibdeps",
+        package: "dpkg-dev",
+        for_what: "the libraries that the Debian package names",
+    },
+    Tool {
         program: "faketime",
         package: "faketime",
         for_what: "dates that are set in the middle of a crowd",

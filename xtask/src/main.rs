@@ -6,6 +6,7 @@
 
 mod check;
 mod command;
+mod deb;
 mod forward;
 mod http_scripts;
 mod install;
@@ -96,6 +97,13 @@ const ENTRIES: &[Entry] = &[
         does: "what a redirect costs: instructions and allocations",
         needs: Needs::File("crates/proxy/examples/redirect_cost.rs"),
         run: forward::bench,
+    },
+    Entry {
+        name: "deb",
+        arguments: "",
+        does: "a Debian package of the release build",
+        needs: Needs::Nothing,
+        run: deb::run_packing,
     },
     Entry {
         name: "tidy",

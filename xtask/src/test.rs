@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{check, forward, http_scripts, install, page};
+use crate::{check, deb, forward, http_scripts, install, page};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
@@ -23,7 +23,14 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
     if steps.step("release build", || forward::build(workspace)) {
         with_release(workspace, &mut steps);
     } else {
-        for name in ["http scripts", "guide", "storm", "redirect cost", "demo"] {
+        for name in [
+            "http scripts",
+            "guide",
+            "storm",
+            "redirect cost",
+            "deb",
+            "demo",
+        ] {
             steps.skip(name, "the release build failed");
         }
     }
@@ -41,5 +48,6 @@ fn with_release(workspace: &Workspace, steps: &mut Steps) {
         run_command(&mut lab)
     });
     steps.step("redirect cost", || forward::bench(workspace, &[]));
+    steps.step("deb", || deb::check(workspace));
     steps.step("demo", || forward::demo(workspace, &[]));
 }

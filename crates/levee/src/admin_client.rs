@@ -7,10 +7,12 @@ use http_body_util::Full;
 use levee_observe::Status;
 use tokio::time::timeout;
 
-use crate::exchange::exchange;
+use crate::exchange::{ask, exchange};
 
 /// The admin address is local or near: who does not answer by then is not there.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Reading the settings looks up names and reads certificates.
+const RELOAD_MAX: Duration = Duration::from_secs(30);
 /// A status with every list full is some 100 kB.
 const BYTES_MAX: usize = 4 << 20;
 
@@ -21,16 +23,38 @@ const BYTES_MAX: usize = 4 << 20;
 ///
 /// Cancel safety: dropping it closes the connection, nothing else.
 pub async fn status_text(admin: SocketAddr) -> Result<String, String> {
-    match timeout(ANSWER_MAX, ask(admin)).await {
-        Ok(Ok(text)) => Ok(text),
-        Ok(Err(error)) => Err(format!(
-            "no levee answers at {admin}: {error}; give its admin address with --admin or -c FILE"
-        )),
-        Err(_) => Err(format!(
-            "{admin} does not answer within {} s",
-            ANSWER_MAX.as_secs()
-        )),
+    let body = timeout(ANSWER_MAX, get_status(admin)).await;
+    body.map_err(|_| late(admin, ANSWER_MAX))?
+        .map_err(|error| absent(admin, &error))
+}
+
+/// Lets the server read its settings again; gives the sentence that it answers with.
+///
+/// # Errors
+/// What was wrong with the settings, or a sentence as [`status_text`] has it.
+///
+/// Cancel safety: dropped half-way, the settings may have been read or not.
+pub async fn reload(admin: SocketAddr) -> Result<String, String> {
+    let request = http::Request::post("/-/reload").header("host", admin.to_string());
+    let request = request.body(Full::default());
+    let request = request.map_err(|error| error.to_string())?;
+    let answer = timeout(RELOAD_MAX, ask(admin, request, BYTES_MAX)).await;
+    let (status, body) = answer
+        .map_err(|_| late(admin, RELOAD_MAX))?
+        .map_err(|error| absent(admin, &error))?;
+    let text = String::from_utf8_lossy(&body).into_owned();
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(text.trim_end().to_owned()),
     }
+}
+
+fn absent(admin: SocketAddr, error: &str) -> String {
+    format!("no levee answers at {admin}: {error}; give its admin address with --admin or -c FILE")
+}
+
+fn late(admin: SocketAddr, limit: Duration) -> String {
+    format!("{admin} does not answer within {} s", limit.as_secs())
 }
 
 /// The figures of a running server.
@@ -44,7 +68,7 @@ pub async fn status(admin: SocketAddr) -> Result<Status, String> {
     serde_json::from_str(&text).map_err(|error| format!("{admin} is not a levee: {error}"))
 }
 
-async fn ask(admin: SocketAddr) -> Result<String, String> {
+async fn get_status(admin: SocketAddr) -> Result<String, String> {
     let request = http::Request::get("/status.json")
         .header("host", admin.to_string())
         .body(Full::default())

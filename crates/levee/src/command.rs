@@ -35,6 +35,12 @@ pub enum Command {
         #[arg(long, conflicts_with = "file")]
         reference: bool,
     },
+    /// Let a running server read its settings again, and tell what came of it.
+    Reload {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+    },
     /// Print the state of a running server.
     Status {
         /// Which server.
@@ -49,6 +55,17 @@ pub enum Command {
         /// Which server.
         #[command(flatten)]
         server: Server,
+    },
+    /// Print the completions of a shell.
+    #[command(after_help = "levee completion bash > /usr/share/bash-completion/completions/levee")]
+    Completion {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, of the commands and of the settings file.
+    Manual {
+        /// Folder for them.
+        folder: PathBuf,
     },
 }
 

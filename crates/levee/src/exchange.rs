@@ -4,6 +4,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 
 use bytes::Bytes;
+use http::StatusCode;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -22,6 +23,23 @@ pub async fn exchange(
     request: http::Request<Full<Bytes>>,
     bytes_max: usize,
 ) -> Result<Bytes, String> {
+    match ask(address, request, bytes_max).await? {
+        (status, body) if status.is_success() => Ok(body),
+        (status, _) => Err(format!("it answers {status}")),
+    }
+}
+
+/// As [`exchange`], and gives every answer with its status.
+///
+/// # Errors
+/// As [`exchange`], but for the status.
+///
+/// Cancel safety: as [`exchange`].
+pub async fn ask(
+    address: SocketAddr,
+    request: http::Request<Full<Bytes>>,
+    bytes_max: usize,
+) -> Result<(StatusCode, Bytes), String> {
     let stream = TcpStream::connect(address)
         .await
         .map_err(|error| told(&error))?;
@@ -33,13 +51,10 @@ pub async fn exchange(
             .await
             .map_err(|error| told(&error))?;
         let status = response.status();
-        if !status.is_success() {
-            return Err(format!("it answers {status}"));
-        }
         let body = Limited::new(response.into_body(), bytes_max)
             .collect()
             .await;
-        body.map(http_body_util::Collected::to_bytes)
+        body.map(|body| (status, body.to_bytes()))
             .map_err(|error| error.to_string())
     };
     tokio::pin!(answer);

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use levee::command::{Command, CommandLine, Server};
-use levee::{admin_client, explain, settings};
+use levee::{admin_client, explain, manual, settings};
 
 fn main() -> ExitCode {
     let done = match CommandLine::parse().command {
@@ -20,8 +20,15 @@ fn main() -> ExitCode {
         Command::Explain { file, .. } => {
             explain::explain(file.as_deref()).map(|report| print!("{report}"))
         }
+        Command::Reload { server } => reload(&server),
         Command::Status { server, json } => show_status(&server, json),
         Command::Top { server } => watch(&server),
+        Command::Completion { shell } => {
+            let mut line = CommandLine::command();
+            clap_complete::generate(shell, &mut line, "levee", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Manual { folder } => manual::write(&folder),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,6 +45,13 @@ fn admin_address(server: &Server) -> Result<std::net::SocketAddr, String> {
     };
     let settings = settings::load(path).map_err(|complaints| explain::told(path, &complaints))?;
     Ok(settings.admin)
+}
+
+fn reload(server: &Server) -> Result<(), String> {
+    let admin = admin_address(server)?;
+    let sentence = levee::serve::small_runtime()?.block_on(admin_client::reload(admin))?;
+    print!("{sentence}");
+    Ok(())
 }
 
 fn show_status(server: &Server, json: bool) -> Result<(), String> {

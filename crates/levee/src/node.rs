@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
-use levee_net::{Clock, Shared};
+use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable};
 use levee_vocab::{ByteRate, WebAddress};
@@ -36,6 +36,7 @@ use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
 use crate::rescue_link::{LinkCharge, LinkSettings, RescueLinks};
 use crate::serve::Again;
+use crate::service_manager;
 use crate::settings::Settings;
 use crate::state::StateFolder;
 
@@ -72,15 +73,16 @@ struct Sockets {
 }
 
 impl Node {
-    /// Binds, builds and starts. Needs a tokio runtime.
+    /// Binds, builds and starts. Needs a tokio runtime. Sockets that were `inherited` serve those
+    /// addresses of the settings that they are bound to.
     ///
     /// # Errors
     /// A sentence for the operator; nothing runs then.
     ///
     /// Cancel safety: dropped half-way, every socket is closed again.
-    pub async fn build(mut settings: Settings) -> Result<Self, String> {
+    pub async fn build(mut settings: Settings, inherited: &Inherited) -> Result<Self, String> {
         let cores = cores(&settings);
-        let sockets = bind(&settings, cores).await?;
+        let sockets = bind(&settings, cores, inherited).await?;
         let first = sockets.front.local_addresses().first().copied();
         let first = first.ok_or("no address to listen on")?;
         if settings.site.port == 0 {
@@ -124,10 +126,8 @@ impl Node {
     ///
     /// Cancel safety: dropped half-way, everything stops at once without draining.
     pub async fn run(self, again: Again) -> Result<(), String> {
-        let told = |error: std::io::Error| error.to_string();
-        let mut terminate = signal(SignalKind::terminate()).map_err(told)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(told)?;
-        let mut hang_up = signal(SignalKind::hangup()).map_err(told)?;
+        let mut signals = Signals::new()?;
+        let interval = self.settings.rescue.interval;
         let Self {
             front,
             orders,
@@ -156,13 +156,15 @@ impl Node {
             "levee: ready, site http://{}, admin http://{admin_address}",
             self.web
         );
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
-                () = next(&mut hang_up) => reload(&face).await,
-            }
+        service_manager::tell_ready();
+        let watchdog = tokio::spawn(service_manager::keep_informed(face.clone(), interval));
+        while signals.next().await == Told::Reload {
+            service_manager::tell_reloading();
+            reload(&face).await;
+            service_manager::tell_ready();
         }
+        service_manager::tell_stopping();
+        watchdog.abort();
         tracing::info!("draining: no new connections, running requests are finished");
         drain(&front, &orders).await;
         admin.abort();
@@ -182,8 +184,36 @@ impl Node {
     }
 }
 
-async fn next(signal: &mut Signal) {
-    signal.recv().await;
+/// What the operator tells a running server by signals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Reload,
+    Stop,
+}
+
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, String> {
+        let listen = |kind| signal(kind).map_err(|error| error.to_string());
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.terminate.recv() => Told::Stop,
+            _ = self.interrupt.recv() => Told::Stop,
+            _ = self.hang_up.recv() => Told::Reload,
+        }
+    }
 }
 
 async fn reload(face: &Arc<Face>) {
@@ -380,7 +410,20 @@ fn cores(settings: &Settings) -> usize {
     }
 }
 
-async fn bind(settings: &Settings, cores: usize) -> Result<Sockets, String> {
+/// A socket that was handed over and would never be looked at would let its visitors wait for ever.
+fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), String> {
+    let known = &settings.site.listen;
+    match inherited.addresses().find(|one| !known.contains(one)) {
+        None => Ok(()),
+        Some(address) => Err(format!(
+            "the service manager handed over a socket on {address}, which site.listen does not \
+             name; add it there, or take it out of the socket unit"
+        )),
+    }
+}
+
+async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Result<Sockets, String> {
+    refuse_unknown(settings, inherited)?;
     let mut front = FrontSettings::listening_on(settings.site.listen.clone());
     front.cores = cores;
     front.limits.connections = settings.limits.connections;
@@ -391,7 +434,7 @@ async fn bind(settings: &Settings, cores: usize) -> Result<Sockets, String> {
         wait_max: settings.rescue.wait_max,
         ..GateLimits::default()
     };
-    let front = Front::bind(front).map_err(|error| error.to_string())?;
+    let front = Front::bind(front, inherited).map_err(|error| error.to_string())?;
     let listen = async |address: SocketAddr, name: &str| {
         let way_out = format!("stop what listens there or change {name}");
         TcpListener::bind(address)

@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use levee_net::Inherited;
 use levee_observe::{LoggingStyle, start_logging};
 use levee_registry::{PrivateAddresses, RegistryLimits};
 use tokio::net::TcpListener;
@@ -23,6 +24,10 @@ use crate::settings::{Complaint, Settings, SettingsFile};
 /// # Errors
 /// A sentence for the operator: a mistake in the settings, a taken port, an unusable folder.
 pub fn run(serve: &Serve) -> Result<(), String> {
+    // First of all: before anything is opened, what is open beside the standard streams is what a
+    // service manager handed over.
+    let inherited = Inherited::from_environment()
+        .map_err(|error| format!("cannot use the sockets that were handed over: {error}"))?;
     log()?;
     let settings = settings(serve)?;
     levee_net::raise_open_files();
@@ -35,7 +40,7 @@ pub fn run(serve: &Serve) -> Result<(), String> {
         .map_err(|error| format!("cannot start: {error}"))?;
     let again = serve_again(serve);
     runtime.block_on(async {
-        let node = Node::build(settings).await?;
+        let node = Node::build(settings, &inherited).await?;
         node.run(again).await
     })
 }

@@ -16,7 +16,8 @@ pub use settle::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
     RescueSettings, Settings, SiteSettings, UnknownHost,
 };
-pub use table::{SETTINGS, reference_page};
+pub use table::{Change, SETTINGS, Setting, reference_page};
+pub use value::Kind;
 
 /// Reads and settles the file at `path`.
 ///

@@ -8,6 +8,7 @@
 
 mod allocations;
 mod clock;
+mod inherited;
 mod listener;
 mod mailbox;
 mod poller;
@@ -18,6 +19,7 @@ mod tcp_info;
 
 pub use allocations::CountingAllocator;
 pub use clock::Clock;
+pub use inherited::Inherited;
 pub use listener::{Accepted, Listener, ListenerError, PortSharing};
 pub use mailbox::{Mailbox, Sender};
 pub use poller::{Poller, Readiness};

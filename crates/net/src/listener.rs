@@ -72,6 +72,38 @@ impl Listener {
         })
     }
 
+    /// Takes over a socket that somebody else bound and that listens already.
+    ///
+    /// # Errors
+    /// Where it is not a listening TCP socket.
+    pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
+        let socket = socket2::Socket::from(fd);
+        let address = socket.local_addr()?.as_socket();
+        let listens = socket.is_listener()? && socket.r#type()? == Type::STREAM;
+        let Some(address) = address.filter(|_| listens) else {
+            let text = "an inherited descriptor is not a listening TCP socket";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        };
+        socket.set_nonblocking(true)?;
+        socket.set_cloexec(true)?;
+        socket.set_tcp_nodelay(true)?;
+        Ok(Self {
+            fd: socket.into(),
+            address,
+        })
+    }
+
+    /// Another descriptor of the same socket. Who accepts first has the connection.
+    ///
+    /// # Errors
+    /// Where the system has no descriptor left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            fd: self.fd.try_clone()?,
+            address: self.address,
+        })
+    }
+
     /// Where it listens, with the real port.
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{RedirectPlan, RoutePlan, Target};
-use levee_net::CountingAllocator;
+use levee_net::{CountingAllocator, Inherited};
 use levee_proxy::{
     Content, Folder, Front, FrontParts, FrontSettings, Link, Site, SiteTable, UnknownHost,
 };
@@ -82,7 +82,7 @@ fn start(link: Option<ByteRate>) -> Result<(Front, std::path::PathBuf), Failure>
         other_names: Vec::new(),
         content: Content::Folder(Arc::new(Folder::open(Path::new(&folder))?)),
     };
-    let front = Front::bind(settings)?.start(FrontParts {
+    let front = Front::bind(settings, &Inherited::default())?.start(FrontParts {
         plan: Arc::new(plan()?),
         sites: Arc::new(SiteTable::new(vec![site], UnknownHost::Refuse)),
         fetcher: None,

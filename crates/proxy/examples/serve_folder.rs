@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use levee_net::Inherited;
 use levee_proxy::{
     Content, Folder, Front, FrontParts, FrontSettings, Site, SiteTable, UnknownHost,
 };
@@ -16,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port: u16 = words.get(1).map_or(Ok(0), |word| word.parse())?;
     let mut settings = FrontSettings::listening_on(vec![([127, 0, 0, 1], port).into()]);
     settings.cores = words.get(2).map_or(Ok(1), |word| word.parse())?;
-    let bound = Front::bind(settings)?;
+    let bound = Front::bind(settings, &Inherited::default())?;
     let site = Site {
         name: WebAddress {
             host: "localhost".parse()?,

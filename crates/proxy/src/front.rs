@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use levee_control::RoutePlan;
-use levee_net::{Clock, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared};
+use levee_net::{Clock, Inherited, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared};
 use levee_observe::AccessRecord;
 use levee_vocab::LinkId;
 use thiserror::Error;
@@ -88,8 +88,8 @@ struct RunningCore {
 const HOT_PLACES: usize = 20;
 
 impl Front {
-    /// Binds every socket.
-    pub fn bind(settings: FrontSettings) -> Result<Bound, BindError> {
+    /// Binds every socket; those that were `inherited` are bound already, and shared by all cores.
+    pub fn bind(settings: FrontSettings, inherited: &Inherited) -> Result<Bound, BindError> {
         if settings.listen.is_empty() {
             return Err(BindError::NoAddress);
         }
@@ -104,7 +104,10 @@ impl Front {
                     0 => PortSharing::First,
                     _ => PortSharing::Next,
                 };
-                let listener = Listener::bind(address, sharing)?;
+                let listener = match inherited.on(address) {
+                    Some(listener) => listener?,
+                    None => Listener::bind(address, sharing)?,
+                };
                 address = listener.address();
                 core.push(listener);
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_net::Inherited;
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
     Sample, Site, SiteTable, UnknownHost, Upstream,
@@ -65,7 +66,7 @@ impl Setup {
         };
         let clock: levee_proxy::Clock = Arc::new(|| levee_net::Clock.now());
         let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
-        let bound = Front::bind(self.settings).unwrap();
+        let bound = Front::bind(self.settings, &Inherited::default()).unwrap();
         let front = bound.start(FrontParts {
             plan: Arc::new(self.plan),
             sites: Arc::new(SiteTable::new(vec![site(content)], self.unknown)),
