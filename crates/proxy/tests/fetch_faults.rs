@@ -105,7 +105,7 @@ async fn a_dead_address_is_a_bad_gateway_at_once() {
     origin.kill().await;
     let stage = Stage::new(FetchSettings::default());
     let error = stage.get(&request).await.unwrap_err();
-    assert_eq!(error, FetchError::Connect);
+    assert_eq!(error, FetchError::ConnectRefused);
     assert_eq!(error.status(), StatusCode::BAD_GATEWAY);
 }
 
@@ -186,7 +186,7 @@ async fn an_old_object_stands_in_for_a_dead_origin_for_a_while() {
     assert!(stage.get(&request).await.is_ok());
     stage.pass(Duration::from_secs(60));
     let error = stage.get(&request).await.unwrap_err();
-    assert_eq!(error, FetchError::Connect);
+    assert_eq!(error, FetchError::ConnectRefused);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! request that failed on a reused connection must be repeated on a fresh one and nowhere else.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -82,13 +83,15 @@ impl Pool {
         let connecting = async {
             let stream = TcpStream::connect(address).await.map_err(|error| {
                 tracing::debug!("cannot connect to {address}: {error}");
-                FetchError::Connect
+                connect_error(&error)
             })?;
-            stream.set_nodelay(true).map_err(|_| FetchError::Connect)?;
+            stream
+                .set_nodelay(true)
+                .map_err(|_| FetchError::ConnectFailed)?;
             let (sender, connection) = Builder::new()
                 .handshake(TokioIo::new(stream))
                 .await
-                .map_err(|_| FetchError::Connect)?;
+                .map_err(|_| FetchError::ConnectFailed)?;
             tokio::spawn(async move {
                 // Whoever waits for a response on it is told of the error as well.
                 if let Err(error) = connection.await {
@@ -103,7 +106,7 @@ impl Pool {
         };
         timeout(self.connect_timeout, connecting)
             .await
-            .unwrap_or(Err(FetchError::Connect))
+            .unwrap_or(Err(FetchError::ConnectTimeout))
     }
 
     /// Keeps the connection for the next request, where its source is ready for one.
@@ -168,6 +171,19 @@ pub(super) enum Unanswered {
     Unsent(Box<Request<Upload>>),
     /// The connection failed; perhaps the request had its effect.
     Failed(hyper::Error),
+}
+
+/// Why there is no connection.
+fn connect_error(error: &io::Error) -> FetchError {
+    use std::io::ErrorKind;
+    // Most kinds of errors, now and to come, say that there is no way.
+    if matches!(error.kind(), ErrorKind::ConnectionRefused) {
+        FetchError::ConnectRefused
+    } else if matches!(error.kind(), ErrorKind::TimedOut) {
+        FetchError::ConnectTimeout
+    } else {
+        FetchError::ConnectFailed
+    }
 }
 
 async fn close_later(pool: Weak<Pool>, after: Duration) {

@@ -20,9 +20,18 @@ pub enum FetchError {
     /// Too many fetches run already.
     #[error("too many fetches run already")]
     Overloaded,
-    /// No connection to the server: refused, unreachable or not answered in time.
+    /// The name of the server that has the object leads nowhere.
+    #[error("no address is known for the server that has the object")]
+    NameUnknown,
+    /// Nobody listens where the server should be.
+    #[error("the server that has the object refused the connection")]
+    ConnectRefused,
+    /// There is no way to the server, or none for us.
     #[error("cannot connect to the server that has the object")]
-    Connect,
+    ConnectFailed,
+    /// No connection in time.
+    #[error("the server that has the object did not take the connection in time")]
+    ConnectTimeout,
     /// No answer in time.
     #[error("the server that has the object did not answer in time")]
     FirstByteTimeout,
@@ -67,12 +76,15 @@ pub enum Retry {
 
 impl FetchError {
     /// All of them, in order; counters go by this order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Loop,
         Self::BadRequest,
         Self::RequestAborted,
         Self::Overloaded,
-        Self::Connect,
+        Self::NameUnknown,
+        Self::ConnectRefused,
+        Self::ConnectFailed,
+        Self::ConnectTimeout,
         Self::FirstByteTimeout,
         Self::BodyTimeout,
         Self::ClosedEarly,
@@ -85,7 +97,10 @@ impl FetchError {
     pub const fn fault(self) -> Fault {
         match self {
             Self::Loop | Self::BadRequest | Self::RequestAborted => Fault::Visitor,
-            Self::Connect
+            Self::NameUnknown
+            | Self::ConnectRefused
+            | Self::ConnectFailed
+            | Self::ConnectTimeout
             | Self::FirstByteTimeout
             | Self::BodyTimeout
             | Self::ClosedEarly
@@ -98,7 +113,11 @@ impl FetchError {
     /// Whether the request may be sent once more.
     pub const fn retry(self) -> Retry {
         match self {
-            Self::Overloaded | Self::Connect => Retry::Always,
+            Self::Overloaded
+            | Self::NameUnknown
+            | Self::ConnectRefused
+            | Self::ConnectFailed
+            | Self::ConnectTimeout => Retry::Always,
             Self::ClosedEarly | Self::Aborted => Retry::WhenIdempotent,
             Self::Loop
             | Self::BadRequest
@@ -116,8 +135,12 @@ impl FetchError {
             Self::Loop => StatusCode::LOOP_DETECTED,
             Self::BadRequest | Self::RequestAborted => StatusCode::BAD_REQUEST,
             Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
-            Self::FirstByteTimeout | Self::BodyTimeout => StatusCode::GATEWAY_TIMEOUT,
-            Self::Connect
+            Self::ConnectTimeout | Self::FirstByteTimeout | Self::BodyTimeout => {
+                StatusCode::GATEWAY_TIMEOUT
+            }
+            Self::NameUnknown
+            | Self::ConnectRefused
+            | Self::ConnectFailed
             | Self::ClosedEarly
             | Self::Truncated
             | Self::Malformed
@@ -132,13 +155,36 @@ impl FetchError {
             Self::BadRequest => "bad_request",
             Self::RequestAborted => "request_aborted",
             Self::Overloaded => "overloaded",
-            Self::Connect => "connect",
+            Self::NameUnknown => "name_unknown",
+            Self::ConnectRefused => "connect_refused",
+            Self::ConnectFailed => "connect_failed",
+            Self::ConnectTimeout => "connect_timeout",
             Self::FirstByteTimeout => "first_byte_timeout",
             Self::BodyTimeout => "body_timeout",
             Self::ClosedEarly => "closed_early",
             Self::Truncated => "truncated",
             Self::Malformed => "malformed",
             Self::Aborted => "aborted",
+        }
+    }
+
+    /// What the field Proxy-Status calls it.
+    pub const fn proxy_status(self) -> &'static str {
+        //= RFC 9209 section 2.3
+        match self {
+            Self::Loop => "proxy_loop_detected",
+            Self::BadRequest | Self::RequestAborted => "http_request_error",
+            Self::Overloaded => "connection_limit_reached",
+            Self::NameUnknown => "dns_error",
+            Self::ConnectRefused => "connection_refused",
+            Self::ConnectFailed => "destination_ip_unroutable",
+            Self::ConnectTimeout => "connection_timeout",
+            Self::FirstByteTimeout => "http_response_timeout",
+            Self::BodyTimeout => "connection_read_timeout",
+            Self::ClosedEarly => "connection_terminated",
+            Self::Truncated => "http_response_incomplete",
+            Self::Malformed => "http_protocol_error",
+            Self::Aborted => "proxy_internal_error",
         }
     }
 }
