@@ -53,6 +53,16 @@ const TOOLS: &[Tool] = &[
         for_what: "the rescue protocol, spoken by a person",
     },
     Tool {
+        program: "node",
+        package: "nodejs",
+        for_what: "the suite of tests for caches",
+    },
+    Tool {
+        program: "npm",
+        package: "npm",
+        for_what: "how that suite comes onto the machine",
+    },
+    Tool {
         program: "valgrind",
         package: "valgrind",
         for_what: "instructions of a redirect, counted",

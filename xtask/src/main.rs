@@ -4,6 +4,7 @@
 //! commands and nothing else. Each file holds one concern; the list of commands is the one table
 //! below. It uses the standard library only, so that it builds in seconds on a fresh clone.
 
+mod cache_tests;
 mod check;
 mod command;
 mod deb;
@@ -104,6 +105,13 @@ const ENTRIES: &[Entry] = &[
         does: "a Debian package of the release build",
         needs: Needs::Nothing,
         run: deb::run_packing,
+    },
+    Entry {
+        name: "cache-tests",
+        arguments: "[--levee FILE]",
+        does: "what the npm package http-cache-tests says of levee as a cache",
+        needs: Needs::Nothing,
+        run: cache_tests::run,
     },
     Entry {
         name: "tidy",

@@ -1,4 +1,5 @@
-//! A real `levee serve` for the length of a test, on ports that the kernel picks.
+//! A real server for the length of a test, on ports that the kernel picks: `levee serve`, or a
+//! program of somebody else's that stands behind it.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,25 +18,39 @@ const READY_MAX: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// Port on which visitors are answered.
+    /// Port on which requests are answered.
     pub port: u16,
 }
 
 impl Server {
-    /// Starts a server in `folder` with the settings file of this name there, and waits until it is
-    /// ready. What it logs goes to `levee.log` in the same folder.
+    /// Starts the built `levee` in `folder` with the settings file of this name there, and waits
+    /// until it is ready. What it logs goes to `levee.log` in the same folder.
     pub fn start(workspace: &Workspace, folder: &Path, settings: &str) -> Result<Self, Failure> {
-        let log = folder.join("levee.log");
-        let log = std::fs::File::create(&log).map_err(failed("create", &log))?;
-        let program = workspace.program("levee");
-        let mut child = Command::new(&program)
-            .args(["serve", "-c", settings])
-            .current_dir(folder)
+        Self::start_levee(&workspace.program("levee"), folder, settings)
+    }
+
+    /// As [`Server::start`], for a `levee` that lies elsewhere.
+    pub fn start_levee(program: &Path, folder: &Path, settings: &str) -> Result<Self, Failure> {
+        let mut command = Command::new(program);
+        command.args(["serve", "-c", settings]).current_dir(folder);
+        Self::start_program(command, &folder.join("levee.log"), site_port)
+    }
+
+    /// Starts any server and waits for the line of its output in which `port_of` finds the port.
+    /// What it writes to its standard error goes to the file `log`.
+    pub fn start_program(
+        mut command: Command,
+        log: &Path,
+        port_of: fn(&str) -> Option<u16>,
+    ) -> Result<Self, Failure> {
+        let program = command.get_program().to_owned();
+        let errors = std::fs::File::create(log).map_err(failed("create", log))?;
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(log)
+            .stderr(errors)
             .spawn()
-            .map_err(failed("start", &program))?;
+            .map_err(failed("start", Path::new(&program)))?;
         let lines = child.stdout.take().map(BufReader::new);
         let (sender, receiver) = mpsc::channel();
         thread::spawn(move || {
@@ -45,7 +60,7 @@ impl Server {
                 .flat_map(BufRead::lines)
                 .map_while(Result::ok)
             {
-                if let Some(port) = site_port(&line) {
+                if let Some(port) = port_of(&line) {
                     let _ = sender.send(port);
                 }
             }
@@ -54,9 +69,10 @@ impl Server {
             Ok(port) => Ok(Self { child, port }),
             Err(_) => {
                 end(&mut child);
-                let log = std::fs::read_to_string(folder.join("levee.log")).unwrap_or_default();
+                let log = std::fs::read_to_string(log).unwrap_or_default();
+                let program = program.to_string_lossy();
                 Err(Failure::Unexpected {
-                    story: format!("levee serve printed no ready line; its log:\n{log}"),
+                    story: format!("{program} printed no ready line; its log:\n{log}"),
                 })
             }
         }

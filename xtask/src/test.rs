@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{check, deb, forward, http_scripts, install, page};
+use crate::{cache_tests, check, deb, forward, http_scripts, install, page};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
@@ -25,6 +25,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
     } else {
         for name in [
             "http scripts",
+            "cache tests",
             "guide",
             "storm",
             "redirect cost",
@@ -40,6 +41,9 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
 /// The steps that use the programs as people get them.
 fn with_release(workspace: &Workspace, steps: &mut Steps) {
     steps.step("http scripts", || http_scripts::run(workspace));
+    steps.step("cache tests", || {
+        cache_tests::test(workspace, &workspace.program("levee"))
+    });
     steps.step("guide", || page::run_all(workspace));
     steps.step("storm", || {
         let mut lab = Command::new(workspace.program("levee-lab"));
