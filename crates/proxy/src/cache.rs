@@ -13,6 +13,8 @@
 //! changed, and when the source is dead it is better than nothing. This file knows nothing of HTTP.
 
 mod index;
+mod labels;
+mod purge;
 mod ring;
 mod stored;
 
@@ -28,7 +30,8 @@ use levee_vocab::Timestamp;
 use crate::cacheability::VaryNames;
 use crate::disk::Disk;
 use crate::flight::{ObjectKey, RequestHeaders, Space, lock};
-use ring::Ring;
+use crate::tags::Tags;
+use ring::{New, Ring};
 pub use stored::{Body, Freshness, Stored};
 
 /// No more shards than this: sixteen cores rarely wait for one of them.
@@ -183,12 +186,13 @@ impl Cache {
     pub fn insert(&self, key: CacheKey, stored: Arc<Stored>) -> Result<(), NotKept> {
         let key = key.detached();
         let cost = key.weight() + stored.weight();
+        let labels = self.labels(&key, &stored.head.tags);
         let in_memory = match stored.body {
             Body::Memory(_) => true,
             Body::File { .. } => false,
         };
         if in_memory {
-            return self.put(key, Entry::Object(stored), cost);
+            return self.put(key, Entry::Object(stored), cost, &labels);
         }
         let index = self.disk.as_ref().ok_or(NotKept)?;
         let hash = self.hash(&KeyRef::of(&key));
@@ -196,7 +200,14 @@ impl Cache {
         let hidden = lock(self.shard(hash)).remove(hash, |other| *other == key);
         let mut out: Vec<Entry> = hidden.into_iter().collect();
         let mut shard = lock(&index.shard);
-        let kept = shard.insert(hash, key, Entry::Object(stored), cost as u64, &mut out);
+        let new = New {
+            hash,
+            key,
+            value: Entry::Object(stored),
+            cost: cost as u64,
+            labels: &labels,
+        };
+        let kept = shard.insert(new, &mut out);
         drop(shard);
         kept.map_err(|_| NotKept)
     }
@@ -206,47 +217,34 @@ impl Cache {
         let key = CacheKey::plain(object.clone()).detached();
         let cost = key.weight() + names.weight() + 2 * ALLOCATION;
         // Without room for the note each request looks like a miss, which is slow and right.
-        let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost);
+        let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost, &[]);
     }
 
     /// Notes that the responses for this key are for one visitor each.
     pub fn note_pass(&self, key: CacheKey, until: Timestamp) {
         let key = key.detached();
         let cost = key.weight();
-        let _ = self.put(key, Entry::Passes { until }, cost);
+        let labels = self.labels(&key, &Tags::default());
+        let _ = self.put(key, Entry::Passes { until }, cost, &labels);
     }
 
-    fn put(&self, key: CacheKey, entry: Entry, cost: usize) -> Result<(), NotKept> {
+    fn put(&self, key: CacheKey, value: Entry, cost: usize, labels: &[u64]) -> Result<(), NotKept> {
         let hash = self.hash(&KeyRef::of(&key));
         let mut out = Vec::new();
         if let Some(index) = &self.disk {
             out.extend(lock(&index.shard).remove(hash, |other| *other == key));
         }
         let mut shard = lock(self.shard(hash));
-        let kept = shard.insert(hash, key, entry, cost as u64, &mut out);
+        let new = New {
+            hash,
+            key,
+            value,
+            cost: cost as u64,
+            labels,
+        };
+        let kept = shard.insert(new, &mut out);
         drop(shard);
         kept.map_err(|_| NotKept)
-    }
-
-    /// Forgets what stands under the plain key; variants can no longer be found either.
-    pub fn remove(&self, object: &ObjectKey) {
-        let key = KeyRef::plain(object);
-        let hash = self.hash(&key);
-        let removed = lock(self.shard(hash)).remove(hash, |other| key.is(other));
-        drop(removed);
-        if let Some(index) = &self.disk {
-            let removed = lock(&index.shard).remove(hash, |other| key.is(other));
-            drop(removed);
-        }
-    }
-
-    /// Forgets everything of `space`.
-    pub fn forget(&self, space: &Space) {
-        let disk = self.disk.iter().map(|index| &index.shard);
-        for shard in self.shards.iter().chain(disk) {
-            let mut out = Vec::new();
-            lock(shard).remove_all(|key| key.object.space == *space, &mut out);
-        }
     }
 
     /// Lets objects on disk go until `bytes` more fit, or none is left.

@@ -25,6 +25,7 @@ mod counters;
 mod exchange;
 mod lane;
 mod pool;
+mod purges;
 mod request;
 mod response;
 mod settings;
@@ -153,13 +154,6 @@ impl Fetcher {
         };
         shared.count_asked(&asked);
         asked
-    }
-
-    /// Forgets all objects of `space`, also those that are on their way: its rescue is over.
-    pub fn forget(&self, space: &Space) {
-        let mut table = lock(&self.shared.table);
-        table.forget(space);
-        self.shared.cache.forget(space);
     }
 
     /// What was done since the start.

@@ -31,6 +31,7 @@ pub(crate) struct Flow {
     closing: Closing,
     is_head: bool,
     knows_chunks: bool,
+    tags: TagLine,
     status: u16,
     upload: Option<Upload>,
     uploaded: u64,
@@ -47,6 +48,14 @@ pub(crate) struct FlowStart {
     pub closing: Closing,
     pub is_head: bool,
     pub knows_chunks: bool,
+    pub tags: TagLine,
+}
+
+/// Whether the tags of the response are shown: to our rescue servers only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TagLine {
+    Hidden,
+    Shown,
 }
 
 /// What comes next.
@@ -113,6 +122,7 @@ impl Flow {
             closing: start.closing,
             is_head: start.is_head,
             knows_chunks: start.knows_chunks,
+            tags: start.tags,
             status: 0,
             upload: start.upload,
             uploaded: 0,
@@ -130,6 +140,7 @@ impl Flow {
             closing,
             is_head: false,
             knows_chunks: true,
+            tags: TagLine::Hidden,
             status: 0,
             interim: Interim::of(expectation, Some(&upload)),
             upload: Some(upload),
@@ -211,6 +222,9 @@ impl Flow {
         push_status(status, out);
         out.extend_from_slice(&head.lines);
         out.extend_from_slice(&self.lines);
+        if self.tags == TagLine::Shown {
+            head.tags.push_line(out);
+        }
         let age = head.age(now).as_secs();
         if age > 0 {
             out.extend_from_slice(b"age: ");

@@ -27,6 +27,7 @@ mod router;
 mod sample;
 mod settings;
 mod site;
+mod tags;
 mod transport;
 mod wheel;
 
@@ -46,3 +47,4 @@ pub use pacer::{Class, Link};
 pub use sample::{HotCount, LinkSample, Sample, SlotSample};
 pub use settings::{Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
+pub use tags::Tags;

@@ -5,6 +5,7 @@
 
 mod host;
 mod ids;
+mod purge;
 mod random;
 mod rate;
 mod state;
@@ -12,6 +13,9 @@ mod time;
 
 pub use host::{HostName, HostNameError, WebAddress};
 pub use ids::{FetchKey, FetchKeyError, LinkId};
+pub use purge::{
+    PURGE_TAGS_MAX, Purge, PurgeError, PurgeKind, PurgeScope, PurgeTarget, TAG_BYTES_MAX, Tag,
+};
 pub use random::Random;
 pub use rate::ByteRate;
 pub use state::{Resource, ServerState};

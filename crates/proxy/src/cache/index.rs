@@ -22,17 +22,25 @@ impl Index {
         self.places.capacity() * size_of::<u32>()
     }
 
-    /// Bytes that the table would occupy after the growth that the next insertion needs; none where
-    /// it needs none.
-    pub fn growth(&self) -> Option<usize> {
-        // Three quarters full: chains stay short, and a place costs at most 11 bytes an entry.
-        (self.taken + 1 > self.places.len() / 4 * 3)
-            .then(|| (self.places.len() * 2).max(PLACES_MIN) * size_of::<u32>())
+    /// Bytes that the table would occupy after the growth that `more` insertions need; none where
+    /// they need none.
+    pub fn growth(&self, more: usize) -> Option<usize> {
+        let places = self.places_for(more);
+        (places > self.places.len()).then(|| places * size_of::<u32>())
     }
 
-    /// Makes room. `hash_of` tells the hash of the key in a slot.
-    pub fn grow(&mut self, hash_of: impl Fn(u32) -> u64) {
-        let size = (self.places.len() * 2).max(PLACES_MIN);
+    /// Three quarters full: chains stay short, and a place costs at most 11 bytes an entry.
+    fn places_for(&self, more: usize) -> usize {
+        let mut places = self.places.len().max(PLACES_MIN);
+        while self.taken + more > places / 4 * 3 {
+            places *= 2;
+        }
+        places
+    }
+
+    /// Makes room for `more`. `hash_of` tells the hash of the key in a slot.
+    pub fn grow(&mut self, more: usize, hash_of: impl Fn(u32) -> u64) {
+        let size = self.places_for(more);
         let old = std::mem::replace(&mut self.places, vec![NONE; size]);
         for slot in old.into_iter().filter(|&slot| slot != NONE) {
             let place = self.free_place(hash_of(slot));
@@ -57,7 +65,7 @@ impl Index {
 
     /// Adds `slot`, whose key must not be in the table. There must be room ([`Index::growth`]).
     pub fn insert(&mut self, hash: u64, slot: u32) {
-        assert!(self.growth().is_none(), "the table was grown before");
+        assert!(self.growth(1).is_none(), "the table was grown before");
         let place = self.free_place(hash);
         self.places[place] = slot;
         self.taken += 1;
@@ -129,8 +137,8 @@ mod tests {
                         index.remove(hash(slot), slot, hash);
                     }
                 } else if model.insert(slot) {
-                    if let Some(bytes) = index.growth() {
-                        index.grow(hash);
+                    if let Some(bytes) = index.growth(1) {
+                        index.grow(1, hash);
                         prop_assert_eq!(index.weight(), bytes);
                     }
                     index.insert(hash(slot), slot);

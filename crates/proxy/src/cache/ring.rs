@@ -12,9 +12,13 @@
 //! slots, the index and the ghosts. Where the index would have to grow and there is no room, an
 //! entry goes instead.
 //!
+//! An entry may carry labels, by which a purge finds it (`labels.rs`). A purge is a number of short
+//! visits, each with an end, so that it holds nobody up.
+//!
 //! No clock, no lock, no I/O.
 
 use super::index::Index;
+use super::labels::{self, Labels};
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
@@ -35,6 +39,7 @@ pub(super) struct Ring<K, V> {
     slots: Vec<Slot<K, V>>,
     free: u32,
     index: Index,
+    labels: Labels,
     small: Queue,
     main: Queue,
     ghosts: Vec<u32>,
@@ -48,8 +53,31 @@ struct Slot<K, V> {
     /// Towards the newer end; for a free slot the next free one.
     newer: u32,
     older: u32,
+    /// The first of its links.
+    links: u32,
     place: Place,
     heat: u8,
+}
+
+/// An entry that is to be kept.
+#[derive(Debug)]
+pub(super) struct New<'a, K, V> {
+    pub hash: u64,
+    pub key: K,
+    pub value: V,
+    /// What key and value weigh beside their own structs.
+    pub cost: u64,
+    /// By which a purge finds it.
+    pub labels: &'a [u64],
+}
+
+/// What becomes of an entry that a purge looks at.
+#[derive(Debug)]
+pub(super) enum Verdict<V> {
+    Keep,
+    /// It gets this value, which weighs the same.
+    Replace(V),
+    Remove,
 }
 
 #[derive(Debug)]
@@ -85,6 +113,7 @@ impl<K: Eq, V> Ring<K, V> {
             slots: Vec::new(),
             free: NONE,
             index: Index::default(),
+            labels: Labels::default(),
             small: Queue::EMPTY,
             main: Queue::EMPTY,
             ghosts: vec![0; ghosts],
@@ -99,7 +128,7 @@ impl<K: Eq, V> Ring<K, V> {
     fn structure_weight(&self) -> u64 {
         let slots = self.slots.capacity() * size_of::<Slot<K, V>>();
         let ghosts = self.ghosts.capacity() * size_of::<u32>();
-        (slots + ghosts + self.index.weight()) as u64
+        (slots + ghosts + self.index.weight() + self.labels.weight()) as u64
     }
 
     /// The value under a key with `hash` for which `is` holds; counts as a request.
@@ -110,18 +139,11 @@ impl<K: Eq, V> Ring<K, V> {
         slot.entry.as_ref().map(|entry| &entry.value)
     }
 
-    /// Puts a value under a key, in place of the one that is there. `cost` is what key and value
-    /// weigh beside their own structs. What has to go is appended to `out`, so that the caller can
-    /// drop it after its lock.
-    pub fn insert(
-        &mut self,
-        hash: u64,
-        key: K,
-        value: V,
-        cost: u64,
-        out: &mut Vec<V>,
-    ) -> Result<(), TooLarge> {
-        let before = self.number_of(hash, |other| *other == key);
+    /// Puts a value under a key, in place of the one that is there. What has to go is appended to
+    /// `out`, so that the caller can drop it after its lock.
+    pub fn insert(&mut self, new: New<'_, K, V>, out: &mut Vec<V>) -> Result<(), TooLarge> {
+        let hash = new.hash;
+        let before = self.number_of(hash, |other| *other == new.key);
         let heat = before.map_or(0, |number| self.slots[number as usize].heat);
         let place = match before {
             Some(number) => self.slots[number as usize].place,
@@ -129,44 +151,106 @@ impl<K: Eq, V> Ring<K, V> {
             None => Place::Small,
         };
         out.extend(before.and_then(|number| self.take_out(number)));
-        let number = match self.make_room(cost, out) {
+        let number = match self.make_room(new.cost, new.labels.len(), out) {
             Ok(number) => number,
             Err(too_large) => {
-                out.push(value);
+                out.push(new.value);
                 return Err(too_large);
             }
         };
-        let slot = &mut self.slots[number as usize];
-        *slot = Slot {
+        let links = self.labels.attach(number, new.labels);
+        let (key, value) = (new.key, new.value);
+        self.slots[number as usize] = Slot {
             entry: Some(Entry { key, value }),
             hash,
-            cost,
+            cost: new.cost,
             newer: NONE,
             older: NONE,
+            links,
             place,
             heat,
         };
-        self.entries_cost += cost;
+        self.entries_cost += new.cost;
         self.index.insert(hash, number);
         self.link(number, place);
         assert!(self.weight() <= self.limit, "room was made before");
         Ok(())
     }
 
+    /// Gives the entry under a key another value of the same weight, where `is_old` holds for the
+    /// one that it has. Gives back the one that went.
+    pub fn replace(
+        &mut self,
+        hash: u64,
+        is: impl Fn(&K) -> bool,
+        is_old: impl Fn(&V) -> bool,
+        value: V,
+    ) -> Result<V, V> {
+        let number = self.number_of(hash, is);
+        let slot = number.map(|number| &mut self.slots[number as usize]);
+        match slot.and_then(|slot| slot.entry.as_mut()) {
+            Some(entry) if is_old(&entry.value) => Ok(std::mem::replace(&mut entry.value, value)),
+            Some(_) | None => Err(value),
+        }
+    }
+
+    /// How many entries carry `label`.
+    pub fn labelled(&self, label: u64) -> u32 {
+        self.labels.count(label)
+    }
+
+    /// Asks `judge` about `most` entries that carry `label`, in turns.
+    pub fn judge_labelled(
+        &mut self,
+        label: u64,
+        most: u32,
+        mut judge: impl FnMut(&K, &V) -> Verdict<V>,
+        out: &mut Vec<V>,
+    ) {
+        for _ in 0..most {
+            let Some(number) = self.labels.next(label) else {
+                return;
+            };
+            self.judge(number, &mut judge, out);
+        }
+    }
+
+    /// Asks `judge` about the entries in some slots, beginning with `from`. Gives the slot to go on
+    /// with, as long as there is one.
+    pub fn judge_slots(
+        &mut self,
+        from: usize,
+        most: usize,
+        mut judge: impl FnMut(&K, &V) -> Verdict<V>,
+        out: &mut Vec<V>,
+    ) -> Option<usize> {
+        let end = self.slots.len().min(from.saturating_add(most));
+        for number in from..end {
+            self.judge(number as u32, &mut judge, out);
+        }
+        (end < self.slots.len()).then_some(end)
+    }
+
+    fn judge(
+        &mut self,
+        number: u32,
+        judge: &mut impl FnMut(&K, &V) -> Verdict<V>,
+        out: &mut Vec<V>,
+    ) {
+        let Some(entry) = &mut self.slots[number as usize].entry else {
+            return;
+        };
+        match judge(&entry.key, &entry.value) {
+            Verdict::Keep => {}
+            Verdict::Replace(value) => out.push(std::mem::replace(&mut entry.value, value)),
+            Verdict::Remove => out.extend(self.take_out(number)),
+        }
+    }
+
     /// Takes a value out.
     pub fn remove(&mut self, hash: u64, is: impl Fn(&K) -> bool) -> Option<V> {
         let number = self.number_of(hash, is)?;
         self.take_out(number)
-    }
-
-    /// Takes everything out for whose key `is` holds.
-    pub fn remove_all(&mut self, is: impl Fn(&K) -> bool, out: &mut Vec<V>) {
-        for number in 0..self.slots.len() {
-            let entry = self.slots[number].entry.as_ref();
-            if entry.is_some_and(|entry| is(&entry.key)) {
-                out.extend(self.take_out(number as u32));
-            }
-        }
     }
 
     /// Lets the entry go that is worth least; none where the ring is empty.
@@ -202,12 +286,14 @@ impl<K: Eq, V> Ring<K, V> {
     /// A free slot, with room for `cost` bytes and for the growth of slots and index that the
     /// insertion needs. An eviction frees a slot, so a ring without room for growth goes on at its
     /// size.
-    fn make_room(&mut self, cost: u64, out: &mut Vec<V>) -> Result<u32, TooLarge> {
+    fn make_room(&mut self, cost: u64, labels: usize, out: &mut Vec<V>) -> Result<u32, TooLarge> {
         loop {
             let slots = self.slots_after_growth();
-            let index = self.index.growth();
+            let index = self.index.growth(1);
             // While one table is copied into a larger one both exist.
-            let growth = slots.unwrap_or(0) * size_of::<Slot<K, V>>() + index.unwrap_or(0);
+            let growth = slots.unwrap_or(0) * size_of::<Slot<K, V>>()
+                + index.unwrap_or(0)
+                + self.labels.growth(labels);
             let weight = self.weight().saturating_add(cost);
             if weight.saturating_add(growth as u64) <= self.limit {
                 if let Some(capacity) = slots {
@@ -215,8 +301,9 @@ impl<K: Eq, V> Ring<K, V> {
                 }
                 if index.is_some() {
                     let slots = &self.slots;
-                    self.index.grow(|number| slots[number as usize].hash);
+                    self.index.grow(1, |number| slots[number as usize].hash);
                 }
+                self.labels.grow(labels);
                 return Ok(self.take_free());
             }
             out.push(self.evict().ok_or(TooLarge)?);
@@ -241,6 +328,7 @@ impl<K: Eq, V> Ring<K, V> {
             cost: 0,
             newer: NONE,
             older: NONE,
+            links: labels::NONE,
             place: Place::Small,
             heat: 0,
         });
@@ -260,6 +348,8 @@ impl<K: Eq, V> Ring<K, V> {
         let hash = slots[number as usize].hash;
         self.index
             .remove(hash, number, |other| slots[other as usize].hash);
+        let links = self.slots[number as usize].links;
+        self.labels.detach(links);
         let slot = &mut self.slots[number as usize];
         self.entries_cost -= slot.cost;
         slot.newer = self.free;
@@ -360,7 +450,14 @@ mod tests {
     }
 
     fn put(ring: &mut Ring<u32, u32>, key: u32, cost: u64) -> Result<(), TooLarge> {
-        ring.insert(hash(key), key, key, cost, &mut Vec::new())
+        let new = New {
+            hash: hash(key),
+            key,
+            value: key,
+            cost,
+            labels: &[],
+        };
+        ring.insert(new, &mut Vec::new())
     }
 
     #[test]
@@ -404,6 +501,7 @@ mod tests {
         Find(u32),
         Remove(u32),
         RemoveBelow(u32),
+        RemoveLabelled(u32),
         Evict,
     }
 
@@ -415,6 +513,7 @@ mod tests {
             4 => key.clone().prop_map(Operation::Find),
             1 => key.clone().prop_map(Operation::Remove),
             1 => (0..20_u32).prop_map(Operation::RemoveBelow),
+            1 => (0..7_u32).prop_map(Operation::RemoveLabelled),
             1 => Just(Operation::Evict),
         ]
     }
@@ -437,7 +536,10 @@ mod tests {
                     Operation::Insert(key, cost) => {
                         value += 1;
                         held.insert(value, key);
-                        let _ = ring.insert(hash(key), key, value, cost, &mut out);
+                        let labels = [u64::from(key % 7), u64::from(key % 5) + 100];
+                        let hash = hash(key);
+                        let new = New { hash, key, value, cost, labels: &labels };
+                        let _ = ring.insert(new, &mut out);
                     }
                     Operation::Find(key) => {
                         if let Some(found) = ring.find(hash(key), |other| *other == key) {
@@ -446,11 +548,28 @@ mod tests {
                     }
                     Operation::Remove(key) => out.extend(ring.remove(hash(key), |other| *other == key)),
                     Operation::RemoveBelow(bound) => {
-                        ring.remove_all(|key| *key < bound, &mut out);
+                        let judge = |key: &u32, _: &u64| match *key < bound {
+                            true => Verdict::Remove,
+                            false => Verdict::Keep,
+                        };
+                        let mut from = Some(0);
+                        while let Some(at) = from {
+                            from = ring.judge_slots(at, 8, judge, &mut out);
+                        }
                         let found = (0..bound).any(|key| {
                             ring.find(hash(key), |other| *other == key).is_some()
                         });
                         prop_assert!(!found);
+                    }
+                    Operation::RemoveLabelled(rest) => {
+                        let label = u64::from(rest);
+                        while ring.labelled(label) > 0 {
+                            ring.judge_labelled(label, 3, |_, _| Verdict::Remove, &mut out);
+                        }
+                        prop_assert!(out.iter().all(|value| held[value] % 7 == rest));
+                        let keys = (0..150).filter(|key| key % 7 == rest);
+                        let left = keys.filter(|key| held.values().any(|other| other == key));
+                        prop_assert_eq!(left.count(), out.len());
                     }
                     Operation::Evict => out.extend(ring.evict()),
                 }

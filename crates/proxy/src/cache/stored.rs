@@ -109,6 +109,22 @@ impl Stored {
         }
     }
 
+    /// The same response after a soft purge: no longer fresh, and shown while its source is asked
+    /// for as long as it might have stood in after its lifetime.
+    pub(crate) fn purged(&self, now: Timestamp) -> Self {
+        let fresh_until = self.fresh_until.min(now);
+        let stale_until = self
+            .stale_until
+            .min(now + self.stale_until.since(self.fresh_until));
+        Self {
+            fresh_until,
+            shown_until: stale_until,
+            stale_until,
+            spared_until: Timestamp::ZERO,
+            ..self.clone()
+        }
+    }
+
     /// Whether it may be used at `now`.
     pub fn freshness(&self, now: Timestamp) -> Freshness {
         if now < self.fresh_until {
@@ -135,7 +151,11 @@ impl Stored {
             Body::File { .. } => size_of::<StoredFile>() + 6 * ALLOCATION,
         };
         let structs = size_of::<Self>() + size_of::<ResponseHead>() + 4 * ALLOCATION;
-        structs + self.head.lines.len() + 2 * ALLOCATION + body
+        let tags = match self.head.tags.length() {
+            0 => 0,
+            bytes => bytes + 2 * ALLOCATION,
+        };
+        structs + self.head.lines.len() + 2 * ALLOCATION + tags + body
     }
 }
 

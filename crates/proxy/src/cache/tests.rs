@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use levee_vocab::{Purge, PurgeKind, PurgeScope};
 
 use super::*;
 use crate::cacheability::{Credentials, Keeping, Sharing};
@@ -14,6 +15,7 @@ fn stored(body: Vec<u8>) -> Arc<Stored> {
     let head = ResponseHead {
         status: StatusCode::OK,
         lines: Bytes::from_static(b"content-type: text/plain\r\n"),
+        tags: Tags::default(),
         length: None,
         age_initial: Duration::ZERO,
         received: Timestamp::from_seconds(1),
@@ -37,6 +39,14 @@ fn key(space: Space, target: &str) -> CacheKey {
         space,
         target: Bytes::from(target.to_owned()),
     })
+}
+
+fn forget(cache: &Cache, space: &Space) {
+    let all = Purge {
+        scope: PurgeScope::All,
+        kind: PurgeKind::Hard,
+    };
+    cache.purge(space, &all, Timestamp::ZERO);
 }
 
 fn body_of(cache: &Cache, space: &Space, target: &str) -> Option<Bytes> {
@@ -72,7 +82,7 @@ fn the_limit_holds_under_churn_of_many_keys_and_forgetting_frees_all() {
     let (held, _) = cache.bytes();
     assert!(held <= limit && held > limit / 2, "{held}");
     assert_eq!(unkept, 0);
-    cache.forget(&Space::Own);
+    forget(&cache, &Space::Own);
     // What is left are slots and index, which are used again.
     let (left, _) = cache.bytes();
     assert!(left < limit / 5, "{empty} when empty, {left} after");
@@ -105,7 +115,7 @@ fn two_spaces_with_the_same_path_never_mix() {
         let object = stored(space.to_string().into_bytes());
         cache.insert(key(space.clone(), "/"), object).unwrap();
     }
-    cache.forget(&spaces[1]);
+    forget(&cache, &spaces[1]);
     for (number, space) in spaces.iter().enumerate() {
         let found = body_of(&cache, space, "/");
         let expected = (number != 1).then(|| Bytes::from(space.to_string()));
@@ -126,7 +136,8 @@ fn notes_say_what_is_for_one_and_what_varies() {
         .insert(key(Space::Own, "/basket"), stored(b"x".to_vec()))
         .unwrap();
     assert!(matches!(find(now), Found::Object(_)));
-    cache.remove(&key(Space::Own, "/basket").object);
+    let basket = Purge::url("/basket", PurgeKind::Hard).unwrap();
+    cache.purge(&Space::Own, &basket, Timestamp::ZERO);
     assert!(matches!(find(now), Found::Nothing));
 }
 

@@ -10,13 +10,13 @@ use levee_observe::CacheResult;
 use super::Core;
 use super::serve::{Served, Visit};
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
-use crate::answer::{Answer, Body, FileHandle};
+use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{Miss, ObjectKey, Purpose, Source, Space};
-use crate::flow::{Flow, FlowStart, Upload};
+use crate::flow::{Flow, FlowStart, TagLine, Upload};
 use crate::request::{BodyLength, Request};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
@@ -132,6 +132,9 @@ impl Core {
             }
         }
         push_alias_lines(request, origin, &mut head);
+        if visit.kind == Kind::Fetch {
+            stored.head.tags.push_line(&mut head);
+        }
         head.extend_from_slice(visit.closing.line());
         head.extend_from_slice(b"\r\n");
         let body = match &stored.body {
@@ -236,6 +239,12 @@ impl Core {
             expectation: request.expectation(),
             is_head: request.method == "HEAD",
             knows_chunks: knows_chunks(request),
+            tags: match visit.kind {
+                Kind::Fetch => TagLine::Shown,
+                Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
+                    TagLine::Hidden
+                }
+            },
         });
         let mut answer = Answer::new(self.pool.take(), Body::Empty, visit.kind, 0);
         answer.flow = Some(Box::new(flow));

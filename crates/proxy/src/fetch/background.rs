@@ -32,8 +32,8 @@ impl Shared {
         old: &Arc<Stored>,
     ) -> Waiting {
         let spared = old.spared(self.now(), self.settings.stale_retry);
-        // Where it is not kept, the next who asks finds nothing and waits for the flight.
-        let _ = self.cache.insert(key.clone(), Arc::new(spared));
+        // Where it is gone, the next who asks finds nothing and waits for the flight.
+        self.cache.exchange(&key, old, spared);
         let ticket = match table.find(&key) {
             Some(_) => None,
             None => self.unattended(&mut table, key, &asker),

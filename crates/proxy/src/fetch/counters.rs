@@ -32,6 +32,10 @@ pub struct FetchCounters {
     pub stored: u64,
     /// Objects that were served but not kept, because neither memory nor disk had room.
     pub unkept: u64,
+    /// Purges carried out.
+    pub purges: u64,
+    /// Objects that they removed or made old.
+    pub purged: u64,
     /// Bytes of heads and bodies from sources.
     pub bytes: u64,
     /// Failed fetches by cause.
@@ -69,13 +73,20 @@ pub(crate) struct Tally {
     pub revalidated: AtomicU64,
     pub stored: AtomicU64,
     pub unkept: AtomicU64,
+    pub purges: AtomicU64,
+    pub purged: AtomicU64,
     errors: [AtomicU64; FetchError::ALL.len()],
     sources: Mutex<BTreeMap<Space, SourceCounters>>,
 }
 
 /// One more.
 pub(crate) fn count(counter: &AtomicU64) {
-    counter.fetch_add(1, Ordering::Relaxed);
+    count_many(counter, 1);
+}
+
+/// So many more.
+pub(crate) fn count_many(counter: &AtomicU64, many: u64) {
+    counter.fetch_add(many, Ordering::Relaxed);
 }
 
 impl Tally {
@@ -113,6 +124,8 @@ impl Tally {
             revalidated: value(&self.revalidated),
             stored: value(&self.stored),
             unkept: value(&self.unkept),
+            purges: value(&self.purges),
+            purged: value(&self.purged),
             bytes: sources.values().map(|source| source.bytes).sum(),
             errors: errors
                 .map(|(error, counter)| (error.label(), value(counter)))

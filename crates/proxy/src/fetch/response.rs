@@ -9,6 +9,7 @@ use levee_vocab::Timestamp;
 
 use crate::cacheability::{BodyEnd, age_on_arrival};
 use crate::flight::{Purpose, ResponseHead};
+use crate::tags::{TAG_FIELDS, Tags};
 
 /// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or
 /// that would lead visitors past us (Alt-Svc).
@@ -51,7 +52,8 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
     let named = named_by_connection(&parts.headers);
     for (name, value) in &parts.headers {
         let name = name.as_str();
-        if DROPPED.contains(&name) || named.iter().any(|other| other == name) {
+        let is_dropped = DROPPED.contains(&name) || TAG_FIELDS.contains(&name);
+        if is_dropped || named.iter().any(|other| other == name) {
             continue;
         }
         let is_cookie = name == header::SET_COOKIE.as_str();
@@ -78,6 +80,7 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
         status: parts.status,
         // An exact copy: this is what the cache pays for.
         lines: Bytes::copy_from_slice(&lines),
+        tags: Tags::of(&parts.headers),
         length: content_length(&parts.headers),
         age_initial: age_on_arrival(&parts.headers, parts.version, arrival.date, arrival.delay),
         received: arrival.at,
@@ -107,6 +110,10 @@ pub(super) fn refreshed(old: &ResponseHead, parts: &Parts, arrival: &Arrival) ->
         status: old.status,
         lines: Bytes::copy_from_slice(&lines),
         length: old.length,
+        tags: match new.tags.is_empty() {
+            true => old.tags.clone(),
+            false => new.tags.clone(),
+        },
         ..new
     }
 }

@@ -4,17 +4,30 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use levee_vocab::Purge;
+
 use super::FetchSettings;
 use super::lane::Lane;
+use super::purges::{Moment, PurgeLog, is_meant};
 use crate::cache::CacheKey;
-use crate::flight::{Flight, ObjectKey, Overloaded, Party, Source, Space};
+use crate::flight::{Flight, Overloaded, Party, Source, Space};
+use crate::tags::Tags;
 
 /// See the head of this file.
 #[derive(Default)]
 pub(super) struct Table {
-    listed: HashMap<CacheKey, Arc<Flight>>,
+    listed: HashMap<CacheKey, Listed>,
+    /// Purges that flights under way may have been overtaken by.
+    pub log: PurgeLog,
     sources: HashMap<SocketAddr, Lanes>,
     flights: usize,
+}
+
+/// A flight that can be joined.
+struct Listed {
+    flight: Arc<Flight>,
+    /// Known when its head has come.
+    tags: Option<Tags>,
 }
 
 /// How many fetches from one source run.
@@ -31,6 +44,8 @@ pub(super) struct Ticket {
     pub key: Option<CacheKey>,
     /// Where its fetch queues for its turn at the source.
     pub lane: Arc<Lane>,
+    /// When the fetch began, by the log of purges.
+    pub began: Moment,
     address: SocketAddr,
 }
 
@@ -49,7 +64,7 @@ impl Table {
 
     /// The flight that can be joined under `key`.
     pub fn find(&self, key: &CacheKey) -> Option<&Arc<Flight>> {
-        self.listed.get(key)
+        self.listed.get(key).map(|listed| &listed.flight)
     }
 
     /// Takes a new flight in, listed under `key` where there is one.
@@ -82,11 +97,13 @@ impl Table {
         let ticket = Ticket {
             flight: Arc::clone(flight),
             lane: Arc::clone(lane),
+            began: self.log.fetch_begins(),
             address,
             key: key.clone(),
         };
         if let Some(key) = key {
-            self.listed.insert(key, Arc::clone(flight));
+            let flight = Arc::clone(flight);
+            self.listed.insert(key, Listed { flight, tags: None });
         }
         Ok(ticket)
     }
@@ -100,23 +117,24 @@ impl Table {
     }
 
     /// The flight proved to be for another key: it is found there from now on, unless another
-    /// flight is there already.
-    pub fn relist(&mut self, ticket: &mut Ticket, key: CacheKey) {
+    /// flight is there already. `tags` are those of its response.
+    pub fn relist(&mut self, ticket: &mut Ticket, key: CacheKey, tags: &Tags) {
         if self.is_listed(ticket) == Listing::Unlisted {
             ticket.key = Some(key);
             return;
         }
         self.unlist(ticket);
-        self.listed
-            .entry(key.clone())
-            .or_insert_with(|| Arc::clone(&ticket.flight));
+        self.listed.entry(key.clone()).or_insert_with(|| Listed {
+            flight: Arc::clone(&ticket.flight),
+            tags: Some(tags.clone()),
+        });
         ticket.key = Some(key);
     }
 
     fn is_listed(&self, ticket: &Ticket) -> Listing {
         let listed = ticket.key.as_ref().and_then(|key| self.listed.get(key));
         match listed {
-            Some(flight) if Arc::ptr_eq(flight, &ticket.flight) => Listing::Listed,
+            Some(listed) if Arc::ptr_eq(&listed.flight, &ticket.flight) => Listing::Listed,
             Some(_) | None => Listing::Unlisted,
         }
     }
@@ -124,6 +142,7 @@ impl Table {
     /// The flight is over.
     pub fn release(&mut self, ticket: &Ticket) {
         self.unlist(ticket);
+        self.log.fetch_ends(ticket.began);
         self.flights -= 1;
         if let Some(lanes) = self.sources.get_mut(&ticket.address) {
             lanes.flights -= 1;
@@ -133,23 +152,11 @@ impl Table {
         }
     }
 
-    /// Flights for `space` go on for those who wait, but keep nothing and cannot be joined.
-    pub fn forget(&mut self, space: &Space) {
-        self.forget_where(|object| object.space == *space);
-    }
-
-    /// As [`Table::forget`], for the flights of one object, all its variants.
-    pub fn forget_object(&mut self, object: &ObjectKey) {
-        self.forget_where(|other| other == object);
-    }
-
-    fn forget_where(&mut self, is: impl Fn(&ObjectKey) -> bool) {
-        self.listed.retain(|key, flight| {
-            let goes = is(&key.object);
-            if goes {
-                flight.forget();
-            }
-            !goes
-        });
+    /// Flights that a purge is about, or may be, go on for those who wait, but cannot be joined any
+    /// more. Gives the purge's number in the log.
+    pub fn purge_begins(&mut self, space: &Space, purge: &Purge) -> u64 {
+        self.listed
+            .retain(|key, listed| !is_meant(space, purge, &key.object, listed.tags.as_ref()));
+        self.log.purge_begins(space, purge)
     }
 }

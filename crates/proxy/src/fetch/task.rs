@@ -14,12 +14,14 @@
 use std::sync::Arc;
 
 use hyper::body::Body;
+use levee_vocab::{Purge, PurgeKind};
 use tokio::time::timeout;
 
 use super::body::Filling;
 use super::counters::count;
 use super::exchange::Reply;
 use super::lane::Turn;
+use super::purges::Overtaken;
 use super::request::Intent;
 use super::response::{Recipients, body_end, clean, header_map, refreshed};
 use super::table::Ticket;
@@ -184,15 +186,23 @@ impl Fetch {
         if done && !self.asker.method.is_safe() {
             //= RFC 9111 section 4.4: what was changed here is no longer what the cache holds.
             // What is on its way may be older than the change.
-            let mut table = lock(&self.shared.table);
-            table.forget_object(&self.asker.key);
-            self.shared.cache.remove(&self.asker.key);
+            self.invalidate();
         }
         let recipients = Recipients::One(self.asker.source.purpose);
         let head = clean(&reply.parts, &reply.arrival, recipients);
         let flight = &self.ticket.flight;
         flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.fill(reply, None).await
+    }
+
+    /// The object at this URL was changed by a request.
+    fn invalidate(&self) {
+        let object = &self.asker.key;
+        let target = std::str::from_utf8(&object.target).unwrap_or_default();
+        // What is no path is not kept either.
+        if let Ok(purge) = Purge::url(target, PurgeKind::Hard) {
+            self.shared.go_through(&object.space, &purge);
+        }
     }
 
     /// Remembers that the responses for this key are for one visitor each.
@@ -240,7 +250,7 @@ impl Fetch {
             object,
             variant: variant.as_ref().map(|(_, values)| values.clone()),
         };
-        table.relist(&mut self.ticket, key);
+        table.relist(&mut self.ticket, key, &head.tags);
         match late {
             Late::Welcome => {}
             Late::TooLate => table.unlist(&self.ticket),
@@ -335,18 +345,22 @@ impl Fetch {
         self.reseat(excluded, stored.sharing, why);
     }
 
-    /// Puts an object into the cache, unless its space was forgotten meanwhile.
+    /// Puts an object into the cache, unless it was purged meanwhile.
     pub(super) fn keep(&self, stored: &Arc<Stored>) {
         let table = lock(&self.shared.table);
         let Some(key) = self.ticket.key.clone() else {
             return;
         };
+        let tags = &stored.head.tags;
+        let stored = match table.log.overtaken(self.ticket.began, &key.object, tags) {
+            Overtaken::No => Arc::clone(stored),
+            Overtaken::Softly => Arc::new(stored.purged(self.shared.now())),
+            Overtaken::Hard => return,
+        };
         let tally = &self.shared.tally;
-        if !self.ticket.flight.is_forgotten() {
-            match self.shared.cache.insert(key, Arc::clone(stored)) {
-                Ok(()) => count(&tally.stored),
-                Err(_) => count(&tally.unkept),
-            }
+        match self.shared.cache.insert(key, stored) {
+            Ok(()) => count(&tally.stored),
+            Err(_) => count(&tally.unkept),
         }
         drop(table);
     }

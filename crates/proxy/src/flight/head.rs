@@ -6,6 +6,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use levee_vocab::Timestamp;
 
+use crate::tags::Tags;
+
 /// The head of a response as our visitors get it: hop-by-hop fields, framing fields, Age, Alt-Svc
 /// and the Domain of cookies are gone, Via and Date are there. Whoever sends it adds Age
 /// ([`ResponseHead::age`]), Connection and the framing that fits ([`ResponseHead::length`]).
@@ -15,6 +17,8 @@ pub struct ResponseHead {
     pub status: StatusCode,
     /// Header lines, names in lower case, each as `name: value\r\n`: to be sent in one piece.
     pub lines: Bytes,
+    /// What the response can be purged by; not among the lines.
+    pub tags: Tags,
     /// Content-Length; none where only the end of the stream tells.
     pub length: Option<u64>,
     /// How old the response was when it came (RFC 9111 section 4.2.3).
@@ -58,6 +62,7 @@ mod tests {
         let head = ResponseHead {
             status: StatusCode::OK,
             lines: Bytes::from_static(b"etag: \"a:b\"\r\nvia: 1.1 levee\r\n"),
+            tags: Tags::default(),
             length: None,
             age_initial: Duration::from_secs(3),
             received: Timestamp::from_seconds(10),

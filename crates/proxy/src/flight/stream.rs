@@ -10,7 +10,6 @@
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
@@ -35,7 +34,6 @@ pub(crate) struct Flight {
     /// The fetch waits here while readers are too far behind.
     progress: Notify,
     task: OnceLock<AbortHandle>,
-    forgotten: AtomicBool,
 }
 
 struct State {
@@ -105,7 +103,6 @@ impl Flight {
             }),
             progress: Notify::new(),
             task: OnceLock::new(),
-            forgotten: AtomicBool::new(false),
         })
     }
 
@@ -361,16 +358,6 @@ impl Flight {
         state.phase = Phase::Stored(Arc::clone(stored), result);
         state.buffer = Buffer::default();
         self.wake_all(state);
-    }
-
-    /// What comes is not to be kept.
-    pub fn forget(&self) {
-        self.forgotten.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether what comes is not to be kept.
-    pub fn is_forgotten(&self) -> bool {
-        self.forgotten.load(Ordering::Relaxed)
     }
 
     /// Whether somebody reads, or will.

@@ -1,0 +1,183 @@
+//! Purges: by URL with all variants, by tag, or a whole space.
+//!
+//! A look-up never pays for a purge: it finds an object or finds none. What a purge has to do is
+//! done in visits of [`VISIT`] entries, and between two visits the lock is free, so a purge of a
+//! hundred thousand objects holds no core up.
+
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex};
+
+use levee_vocab::{Purge, PurgeKind, PurgeScope, Timestamp};
+
+use super::ring::Verdict;
+use super::{Body, Cache, CacheKey, Entry, KeyRef, Shard, Stored};
+use crate::flight::{Space, lock};
+use crate::tags::Tags;
+
+/// Entries that are looked at under one lock: some microseconds.
+const VISIT: u32 = 64;
+
+/// What an entry can be found by beside its key.
+#[derive(Hash)]
+enum Label<'a> {
+    /// Path and query: for the variants of an object.
+    Url(&'a [u8]),
+    Tag(&'a str),
+}
+
+impl Cache {
+    /// Removes objects of `space`, or makes them old. Says how many there were; an object whose
+    /// variants are kept counts once for each.
+    pub fn purge(&self, space: &Space, purge: &Purge, now: Timestamp) -> u64 {
+        let work = Work {
+            space,
+            kind: purge.kind,
+            now,
+        };
+        let labels: Vec<u64> = match &purge.scope {
+            PurgeScope::All => {
+                return self.each_shard(|shard| work.sweep(shard));
+            }
+            PurgeScope::Url(target) => {
+                vec![self.label(space, &Label::Url(target.as_str().as_bytes()))]
+            }
+            PurgeScope::Tags(tags) => {
+                let words = tags.iter().map(levee_vocab::Tag::as_str);
+                let words = words.chain(std::iter::once(Tags::every()));
+                words
+                    .map(|word| self.label(space, &Label::Tag(word)))
+                    .collect()
+            }
+        };
+        let plain = match &purge.scope {
+            PurgeScope::Url(target) => self.purge_plain(&work, target.as_str().as_bytes()),
+            PurgeScope::Tags(_) | PurgeScope::All => 0,
+        };
+        plain + self.each_shard(|shard| labels.iter().map(|&label| work.visit(shard, label)).sum())
+    }
+
+    /// The labels of an object that is kept under `key`.
+    pub(super) fn labels(&self, key: &CacheKey, tags: &Tags) -> Vec<u64> {
+        let space = &key.object.space;
+        let url = key.variant.as_ref();
+        let url = url.map(|_| self.label(space, &Label::Url(&key.object.target)));
+        let tags = tags
+            .words()
+            .map(|word| self.label(space, &Label::Tag(word)));
+        url.into_iter().chain(tags).collect()
+    }
+
+    fn label(&self, space: &Space, label: &Label<'_>) -> u64 {
+        self.hasher.hash_one((space, label))
+    }
+
+    fn each_shard(&self, work: impl Fn(&Mutex<Shard>) -> u64) -> u64 {
+        let disk = self.disk.iter().map(|index| &index.shard);
+        self.shards.iter().chain(disk).map(work).sum()
+    }
+
+    /// What stands under the plain key: the object, or a note. The note by which headers it varies
+    /// stays, because that is still the best guess.
+    fn purge_plain(&self, work: &Work<'_>, target: &[u8]) -> u64 {
+        let key = KeyRef {
+            space: work.space,
+            target,
+            variant: None,
+        };
+        let hash = self.hash(&key);
+        let disk = self.disk.as_ref().map(|index| &index.shard);
+        let mut count = 0;
+        for shard in std::iter::once(self.shard(hash)).chain(disk) {
+            let mut shard = lock(shard);
+            let found = shard.find(hash, |other| key.is(other)).cloned();
+            let gone = match found.as_ref().map(|entry| work.judge(entry)) {
+                None | Some(Verdict::Keep) => None,
+                Some(Verdict::Remove) => shard.remove(hash, |other| key.is(other)),
+                Some(Verdict::Replace(new)) => shard
+                    .replace(hash, |other| key.is(other), |_| true, new)
+                    .ok(),
+            };
+            drop(shard);
+            count += u64::from(gone.is_some_and(|gone| matches!(gone, Entry::Object(_))));
+        }
+        count
+    }
+
+    /// Puts `new`, which differs from `old` only in how long it is good, in its place, unless it
+    /// was purged or pushed out meanwhile.
+    pub fn exchange(&self, key: &CacheKey, old: &Arc<Stored>, new: Stored) {
+        let hash = self.hash(&KeyRef::of(key));
+        let shard = match old.body {
+            Body::Memory(_) => Some(self.shard(hash)),
+            Body::File { .. } => self.disk.as_ref().map(|index| &index.shard),
+        };
+        let is_old = |entry: &Entry| match entry {
+            Entry::Object(stored) => Arc::ptr_eq(stored, old),
+            Entry::Varies(_) | Entry::Passes { .. } => false,
+        };
+        let new = Entry::Object(Arc::new(new));
+        if let Some(shard) = shard {
+            let gone = lock(shard).replace(hash, |other| other == key, is_old, new);
+            drop(gone);
+        }
+    }
+}
+
+/// What a purge does to each entry.
+struct Work<'a> {
+    space: &'a Space,
+    kind: PurgeKind,
+    now: Timestamp,
+}
+
+impl Work<'_> {
+    /// Notes go with a hard purge: the next answer may be of another kind.
+    fn judge(&self, entry: &Entry) -> Verdict<Entry> {
+        match (entry, self.kind) {
+            (Entry::Varies(_), _) | (Entry::Passes { .. }, PurgeKind::Soft) => Verdict::Keep,
+            (Entry::Object(_) | Entry::Passes { .. }, PurgeKind::Hard) => Verdict::Remove,
+            (Entry::Object(stored), PurgeKind::Soft) => {
+                Verdict::Replace(Entry::Object(Arc::new(stored.purged(self.now))))
+            }
+        }
+    }
+
+    /// All entries with `label`.
+    fn visit(&self, shard: &Mutex<Shard>, label: u64) -> u64 {
+        let mut left = lock(shard).labelled(label);
+        let mut count = 0;
+        while left > 0 {
+            let most = left.min(VISIT);
+            let mut out = Vec::with_capacity(most as usize);
+            lock(shard).judge_labelled(label, most, |_, entry| self.judge(entry), &mut out);
+            left -= most;
+            count += objects(&out);
+        }
+        count
+    }
+
+    /// All entries of the space.
+    fn sweep(&self, shard: &Mutex<Shard>) -> u64 {
+        let mut from = Some(0);
+        let mut count = 0;
+        while let Some(at) = from {
+            let mut out = Vec::with_capacity(VISIT as usize);
+            let judge = |key: &CacheKey, entry: &Entry| match key.object.space == *self.space {
+                true => match (entry, self.kind) {
+                    (Entry::Varies(_), PurgeKind::Hard) => Verdict::Remove,
+                    (_, _) => self.judge(entry),
+                },
+                false => Verdict::Keep,
+            };
+            from = lock(shard).judge_slots(at, VISIT as usize, judge, &mut out);
+            count += objects(&out);
+        }
+        count
+    }
+}
+
+fn objects(gone: &[Entry]) -> u64 {
+    let gone = gone.iter();
+    gone.filter(|entry| matches!(entry, Entry::Object(_)))
+        .count() as u64
+}
