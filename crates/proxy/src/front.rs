@@ -21,6 +21,7 @@ use thiserror::Error;
 use crate::counters::CoreCounters;
 use crate::engine::{CoreParts, CoreWaker, Engine, Message};
 use crate::fetch::Fetcher;
+use crate::files::Compressor;
 use crate::hot;
 use crate::pacer::Link;
 use crate::sample::{HotCount, Sample};
@@ -195,6 +196,7 @@ impl Bound {
             link: parts.link.clone(),
             hot: Arc::default(),
         };
+        let (compressor, compressor_thread) = Compressor::new();
         for (number, listeners) in self.listeners.into_iter().enumerate() {
             let mailbox = Mailbox::new()?;
             let sender = mailbox.sender();
@@ -205,6 +207,7 @@ impl Bound {
                 plan: Arc::clone(&parts.plan),
                 share: 1.0 / count as f64,
                 sites: Arc::clone(&parts.sites),
+                compressor: compressor.clone(),
                 fetcher: parts.fetcher.clone(),
                 waker: CoreWaker::shared(sender.clone()),
                 counters: Arc::clone(&counters),
@@ -219,6 +222,12 @@ impl Bound {
                 thread: Some(thread),
             });
         }
+        let cores: Vec<_> = front.cores.iter().map(|core| core.sender.clone()).collect();
+        compressor_thread.start(move |compressed| {
+            for core in &cores {
+                core.send(Message::Compressed(Arc::clone(&compressed)));
+            }
+        })?;
         Ok(front)
     }
 }

@@ -79,6 +79,7 @@ pub(crate) enum Expectation {
 /// The fields that the engine itself looks at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fields<'b> {
+    pub accept_encoding: Option<&'b [u8]>,
     pub authorization: Option<&'b [u8]>,
     pub cookie: Option<&'b [u8]>,
     pub expect: Option<&'b [u8]>,
@@ -283,6 +284,7 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             13 if is("cache-control") => read_freshness(header.value, &mut fields),
             13 if is("if-none-match") => fields.if_none_match = value,
             14 if is("content-length") => read_length(header.value, &mut framing)?,
+            15 if is("accept-encoding") => fields.accept_encoding = value,
             17 if is("if-modified-since") => fields.if_modified_since = value,
             17 if is("transfer-encoding") => read_coding(header.value, &mut framing)?,
             9 if is("forwarded") => read_scheme(header.value, &mut fields),

@@ -12,7 +12,7 @@ use levee_vocab::Timestamp;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
 use crate::fetch::Fetcher;
-use crate::files::FileTable;
+use crate::files::{Compressor, FileTable};
 use crate::flight::Waker;
 use crate::front::HandedOverLog;
 use crate::hot::HotTable;
@@ -33,6 +33,7 @@ pub(crate) struct Core {
     pub sites: Arc<SiteTable>,
     /// For each site with a folder, what is known of its files.
     pub files: Vec<Option<FileTable>>,
+    pub compressor: Compressor,
     pub fetcher: Option<Fetcher>,
     pub waker: Arc<dyn Waker>,
     pub counters: Arc<CoreCounters>,
@@ -73,6 +74,7 @@ pub(crate) struct CoreParts {
     pub plan: Arc<RoutePlan>,
     pub share: f64,
     pub sites: Arc<SiteTable>,
+    pub compressor: Compressor,
     pub fetcher: Option<Fetcher>,
     pub waker: Arc<dyn Waker>,
     pub counters: Arc<CoreCounters>,
@@ -95,6 +97,7 @@ impl Core {
             redirects: Redirects::default(),
             sites: Arc::clone(&parts.sites),
             files: Vec::new(),
+            compressor: parts.compressor,
             fetcher: parts.fetcher,
             waker: parts.waker,
             counters: parts.counters,

@@ -271,6 +271,7 @@ mod tests {
     use super::*;
     use crate::counters::CoreCounters;
     use crate::engine::CoreParts;
+    use crate::files::Compressor;
     use crate::settings::FrontSettings;
     use crate::site::{SiteTable, UnknownHost};
 
@@ -287,6 +288,7 @@ mod tests {
             plan: Arc::new(RoutePlan::default()),
             share: 1.0,
             sites: Arc::new(SiteTable::new(vec![], UnknownHost::Refuse)),
+            compressor: Compressor::new().0,
             fetcher: None,
             waker: Arc::new(NoWaker),
             counters: Arc::new(CoreCounters::default()),

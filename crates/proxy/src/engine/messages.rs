@@ -9,6 +9,7 @@ use levee_vocab::Timestamp;
 use super::drive::Fate;
 use super::{Ending, Engine};
 use crate::connection::Phase;
+use crate::files::Compressed;
 use crate::sample::HotCount;
 use crate::site::SiteTable;
 
@@ -19,6 +20,8 @@ pub(crate) enum Message {
     Adopt { plan: Arc<RoutePlan>, share: f64 },
     /// Serve these sites.
     AdoptSites(Arc<SiteTable>),
+    /// A file was compressed.
+    Compressed(Arc<Compressed>),
     /// A connection can go on.
     Wake(u64),
     /// Put the hottest URLs there.
@@ -43,6 +46,7 @@ impl Engine {
         match message {
             Message::Adopt { plan, share } => self.core.adopt(plan, share),
             Message::AdoptSites(sites) => self.core.adopt_sites(sites),
+            Message::Compressed(compressed) => self.core.attach(&compressed),
             Message::Wake(token) => self.drive(token),
             Message::ReportHot(place) => {
                 let hot = self.core.hot.take();

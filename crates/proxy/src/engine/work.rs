@@ -15,7 +15,10 @@ use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::Stored;
 use crate::connection::Connection;
-use crate::files::{Conditions, Contents, FileEntry, Found, Judgement, Validators, judge};
+use crate::files::{
+    Accepted, Compressed, Conditions, Contents, FileEntry, Found, Job, Judgement, Queued,
+    Validators, judge,
+};
 use crate::flight::Source;
 use crate::redirect::write_back;
 use crate::request::{Expectation, Request, Version};
@@ -154,13 +157,49 @@ impl Core {
         let now = self.now;
         let table = self.files.get_mut(site).and_then(Option::as_mut);
         match table.map(|table| table.find(request.path, now)) {
-            Some(Found::File(entry)) => file_work(entry, request),
+            Some(Found::File(entry)) => {
+                let chosen = self.choose(site, entry, request);
+                file_work(chosen, request)
+            }
             Some(Found::Directory) => Work::Plain(moved(request)),
             Some(Found::Missing) | None => {
                 // Counted like any other page: a rescue server must learn of it as well.
                 debug_assert!(matches!(kind, Kind::Own | Kind::Fetch), "a folder is ours");
                 Work::Plain(Plain::new(404))
             }
+        }
+    }
+
+    /// The representation of a file that the visitor gets; where none is compressed as it takes it,
+    /// one is asked for, for those who come later.
+    fn choose(&self, site: usize, file: Rc<FileEntry>, request: &Request<'_, '_>) -> Rc<FileEntry> {
+        if !file.gains() {
+            return file;
+        }
+        let accepted = Accepted::of(request.fields.accept_encoding);
+        if let Some(coding) = file.wish(accepted)
+            && let Some(Some(table)) = self.files.get(site)
+        {
+            let job = Job {
+                folder: Arc::clone(table.folder()),
+                path: request.path.to_owned(),
+                stamp: file.stamp,
+                contents: file.contents.clone(),
+                coding,
+            };
+            match self.compressor.ask(job) {
+                Queued::Yes => file.note_asked(coding),
+                Queued::Full => {}
+            }
+        }
+        FileEntry::representation(&file, accepted)
+    }
+
+    /// Takes in a file that was compressed.
+    pub fn attach(&mut self, compressed: &Compressed) {
+        let tables = self.files.iter_mut().flatten();
+        for table in tables.filter(|table| Arc::ptr_eq(table.folder(), &compressed.folder)) {
+            table.attach(compressed);
         }
     }
 

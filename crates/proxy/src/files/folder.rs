@@ -20,6 +20,8 @@ use thiserror::Error;
 pub struct Folder {
     root: OwnedFd,
     path: PathBuf,
+    /// Device and inode of what is open.
+    identity: (u64, u64),
 }
 
 /// Why a folder cannot be served.
@@ -56,17 +58,29 @@ const OPEN: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK);
 
 impl Folder {
-    /// Opens `path` once; files are looked up beneath what is open, wherever it is moved.
+    /// Opens `path`; files are looked up beneath what is open.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::openat(CWD, path, flags, Mode::empty());
-        Ok(Self {
-            root: root.map_err(|errno| FolderError {
-                path: path.to_owned(),
-                cause: errno.into(),
-            })?,
+        let fail = |errno: Errno| FolderError {
             path: path.to_owned(),
+            cause: errno.into(),
+        };
+        let root = rustix::fs::openat(CWD, path, flags, Mode::empty()).map_err(fail)?;
+        let stat = rustix::fs::fstat(&root).map_err(fail)?;
+        Ok(Self {
+            root,
+            path: path.to_owned(),
+            identity: (stat.st_dev, stat.st_ino),
         })
+    }
+
+    /// The folder that stands at the same path by now, where it is another one: sites are published
+    /// by exchanging a folder or a link to it.
+    pub(crate) fn replaced(&self) -> Option<Self> {
+        let stat = rustix::fs::stat(&self.path).ok()?;
+        let is_same = (stat.st_dev, stat.st_ino) == self.identity;
+        // Where it cannot be opened, what was there before is better than nothing.
+        (!is_same).then(|| Self::open(&self.path).ok()).flatten()
     }
 
     /// Where it was opened.
@@ -126,6 +140,12 @@ impl Folder {
 }
 
 impl Stamp {
+    /// Whether what lies here was written after, or together with, `other`: by whole seconds, since
+    /// some tools keep no finer times.
+    pub fn is_not_older_than(&self, other: &Self) -> bool {
+        self.modified_seconds >= other.modified_seconds
+    }
+
     fn of(stat: &Stat) -> Self {
         Self {
             modified_seconds: stat.st_mtime,
@@ -179,6 +199,25 @@ mod tests {
         assert_eq!(check("/").as_deref(), Some(""));
         let challenge = "/.well-known/acme-challenge/x";
         assert_eq!(check(challenge).as_deref(), Some(&challenge[1..]));
+    }
+
+    #[test]
+    fn a_folder_that_was_exchanged_is_found_at_its_path() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for name in ["old", "new"] {
+            std::fs::create_dir(path(name)).unwrap();
+            std::fs::write(path(name).join("page"), name).unwrap();
+        }
+        std::os::unix::fs::symlink("old", path("site")).unwrap();
+        let folder = Folder::open(&path("site")).unwrap();
+        assert!(folder.replaced().is_none());
+        std::os::unix::fs::symlink("new", path("next")).unwrap();
+        std::fs::rename(path("next"), path("site")).unwrap();
+        let next = folder.replaced().unwrap();
+        assert_ne!(next.stamp(b"page"), folder.stamp(b"page"));
+        std::fs::remove_file(path("site")).unwrap();
+        assert!(next.replaced().is_none());
     }
 
     #[test]

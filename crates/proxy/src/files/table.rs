@@ -5,18 +5,25 @@ use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use foldhash::fast::RandomState;
 use levee_vocab::Timestamp;
 
+use super::coding::Coding;
+use super::compressor::Compressed;
+use super::entry::FileEntry;
 use super::folder::{Folder, Opened, Stamp, relative};
 
 /// The table.
 #[derive(Debug)]
 pub(crate) struct FileTable {
+    /// The folder of the site, by which it is known to others.
     folder: Arc<Folder>,
+    /// What stands at its path by now.
+    current: Arc<Folder>,
+    placed: Timestamp,
     places: HashMap<Rc<str>, usize, RandomState>,
     entries: Vec<Entry>,
     hand: usize,
@@ -33,18 +40,6 @@ pub(crate) enum Found {
     Missing,
 }
 
-/// One file, ready to be sent.
-#[derive(Debug)]
-pub(crate) struct FileEntry {
-    /// Status line and header lines of the whole file.
-    pub head: Vec<u8>,
-    pub content_type: String,
-    pub etag: String,
-    pub modified: String,
-    pub size: u64,
-    pub contents: Contents,
-}
-
 /// Where the bytes are.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
@@ -52,12 +47,45 @@ pub(crate) enum Contents {
     Disk(Arc<File>),
 }
 
+impl Contents {
+    /// What `file` holds; none where somebody writes to it just now.
+    pub fn read(mut file: File, stamp: Stamp) -> Option<Self> {
+        if stamp.size > SMALL_FILE_MAX {
+            return Some(Self::Disk(Arc::new(file)));
+        }
+        let mut body = Vec::with_capacity(usize::try_from(stamp.size).ok()?);
+        file.by_ref()
+            .take(SMALL_FILE_MAX)
+            .read_to_end(&mut body)
+            .ok()?;
+        // Half a file is worse than none.
+        (body.len() as u64 == stamp.size).then(|| Self::Memory(body.into()))
+    }
+
+    /// What it counts for in the table.
+    pub fn cost(&self) -> u64 {
+        match self {
+            Self::Memory(body) => body.len() as u64,
+            Self::Disk(_) => OPEN_FILE_BYTES,
+        }
+    }
+}
+
+/// Files up to this size are held in memory. Above it sendfile costs less than the memory is worth
+/// (findings: from about 100 KB up the two are level).
+const SMALL_FILE_MAX: u64 = 256 * 1024;
+/// What a file that is held open counts for. It takes no memory to speak of, but there are far
+/// fewer descriptors than bytes, and one file has as many spellings in a URL as a visitor likes.
+const OPEN_FILE_BYTES: u64 = SMALL_FILE_MAX;
+
 #[derive(Debug)]
 struct Entry {
     path: Rc<str>,
     /// Relative path in the folder, with the index file's name.
     real: Vec<u8>,
     stamp: Option<Stamp>,
+    /// Files beside it that were compressed beforehand, or could be put there.
+    beside: Vec<(Coding, Option<Stamp>)>,
     found: Found,
     checked: Timestamp,
     used: Used,
@@ -70,14 +98,8 @@ enum Used {
     LongAgo,
 }
 
-/// Files up to this size are held in memory. Above it sendfile costs less than the memory is worth
-/// (findings: from about 100 KB up the two are level).
-const SMALL_FILE_MAX: u64 = 256 * 1024;
 /// How old what is known of a file may be.
 const CHECKED_MAX: Duration = Duration::from_secs(1);
-/// What a file that is held open counts for. It takes no memory to speak of, but there are far
-/// fewer descriptors than bytes, and one file has as many spellings in a URL as a visitor likes.
-const OPEN_FILE_BYTES: u64 = SMALL_FILE_MAX;
 /// What an entry costs beside its texts and its body.
 const ENTRY_BYTES: u64 = 320;
 
@@ -85,7 +107,9 @@ impl FileTable {
     /// An empty table of `folder` that holds at most `bytes_max`, its index included.
     pub fn new(folder: Arc<Folder>, bytes_max: u64) -> Self {
         Self {
+            current: Arc::clone(&folder),
             folder,
+            placed: Timestamp::ZERO,
             places: HashMap::with_hasher(RandomState::default()),
             entries: Vec::new(),
             hand: 0,
@@ -100,13 +124,13 @@ impl FileTable {
 
     /// What `path`, as it stands in a URL, leads to.
     pub fn find(&mut self, path: &str, now: Timestamp) -> Found {
+        if let Some(found) = self.known(path, now) {
+            return found;
+        }
+        self.look_at_place(now);
         if let Some(&place) = self.places.get(path) {
             let entry = &mut self.entries[place];
-            entry.used = Used::Lately;
-            if now.since(entry.checked) < CHECKED_MAX {
-                return entry.found.clone();
-            }
-            if entry.stamp.is_some() && self.folder.stamp(&entry.real) == entry.stamp {
+            if entry.stamp.is_some() && entry.is_unchanged(&self.current) {
                 entry.checked = now;
                 return entry.found.clone();
             }
@@ -118,11 +142,59 @@ impl FileTable {
         found
     }
 
+    /// What was found a moment ago.
+    fn known(&mut self, path: &str, now: Timestamp) -> Option<Found> {
+        let entry = &mut self.entries[*self.places.get(path)?];
+        entry.used = Used::Lately;
+        (now.since(entry.checked) < CHECKED_MAX).then(|| entry.found.clone())
+    }
+
+    /// Goes over to the folder that stands at the path now, where it was exchanged.
+    fn look_at_place(&mut self, now: Timestamp) {
+        if now.since(self.placed) < CHECKED_MAX {
+            return;
+        }
+        self.placed = now;
+        if let Some(next) = self.current.replaced() {
+            self.current = Arc::new(next);
+            self.places.clear();
+            self.entries.clear();
+            self.bytes = 0;
+        }
+    }
+
+    /// Takes a file in that was compressed, where it has not changed meanwhile.
+    pub fn attach(&mut self, compressed: &Compressed) {
+        let (Some(&place), Some(body)) =
+            (self.places.get(compressed.path.as_str()), &compressed.body)
+        else {
+            return;
+        };
+        let entry = &mut self.entries[place];
+        let Found::File(file) = &entry.found else {
+            return;
+        };
+        if entry.stamp != Some(compressed.stamp) || file.has(compressed.coding) {
+            return;
+        }
+        let file = file.with(
+            compressed.coding,
+            Contents::Memory(body.clone()),
+            body.len() as u64,
+        );
+        let more = file.cost() - entry.file_cost();
+        entry.found = Found::File(Rc::new(file));
+        entry.cost += more;
+        self.bytes += more;
+        self.shrink(0);
+    }
+
     fn look_up(&self, path: &str, now: Timestamp) -> Entry {
         let mut entry = Entry {
             path: path.into(),
             real: Vec::new(),
             stamp: None,
+            beside: Vec::new(),
             found: Found::Missing,
             checked: now,
             used: Used::Lately,
@@ -131,7 +203,7 @@ impl FileTable {
         let Some(mut real) = relative(path) else {
             return entry;
         };
-        let mut opened = self.folder.find(&real);
+        let mut opened = self.current.find(&real);
         if matches!(opened, Opened::Directory) {
             if !path.ends_with('/') {
                 entry.found = Found::Directory;
@@ -141,20 +213,43 @@ impl FileTable {
                 real.push(b'/');
             }
             real.extend_from_slice(b"index.html");
-            opened = self.folder.find(&real);
+            opened = self.current.find(&real);
         } else if path.ends_with('/') {
             // `/page.html/` is not `/page.html`: its relative links would lead elsewhere.
             return entry;
         }
+        entry.real = real;
         if let Opened::File(file, stamp) = opened
-            && let Some(found) = FileEntry::read(file, stamp, &real)
+            && let Some(found) = FileEntry::read(file, stamp, &entry.real)
         {
-            entry.cost += found.cost();
             entry.stamp = Some(stamp);
+            let found = self.with_siblings(found, &mut entry);
+            entry.cost += found.cost();
             entry.found = Found::File(Rc::new(found));
         }
-        entry.real = real;
         entry
+    }
+
+    /// The file with those beside it that were compressed beforehand: `page.html.br` and the like,
+    /// where they are not older than the file itself.
+    fn with_siblings(&self, mut found: FileEntry, entry: &mut Entry) -> FileEntry {
+        if !found.gains() {
+            return found;
+        }
+        for coding in Coding::ALL {
+            let opened = self.current.find(&beside(&entry.real, coding));
+            let (contents, stamp) = match opened {
+                Opened::File(file, stamp) => (Contents::read(file, stamp), Some(stamp)),
+                Opened::Directory | Opened::Nothing => (None, None),
+            };
+            entry.beside.push((coding, stamp));
+            if let (Some(contents), Some(stamp)) = (contents, stamp)
+                && stamp.is_not_older_than(&found.stamp)
+            {
+                found = found.with(coding, contents, stamp.size);
+            }
+        }
+        found
     }
 
     fn insert(&mut self, entry: Entry) {
@@ -162,13 +257,18 @@ impl FileTable {
             // One file must not push out all others; it is read again each time.
             return;
         }
-        while self.bytes + entry.cost > self.bytes_max && !self.entries.is_empty() {
-            self.evict_one();
-        }
+        self.shrink(entry.cost);
         self.bytes += entry.cost;
         self.places
             .insert(Rc::clone(&entry.path), self.entries.len());
         self.entries.push(entry);
+    }
+
+    /// Makes room for `cost` more bytes.
+    fn shrink(&mut self, cost: u64) {
+        while self.bytes + cost > self.bytes_max && !self.entries.is_empty() {
+            self.evict_one();
+        }
     }
 
     /// The clock algorithm: the hand goes round and takes the first entry that was not used since
@@ -194,83 +294,35 @@ impl FileTable {
     }
 }
 
-impl FileEntry {
-    fn read(mut file: File, stamp: Stamp, real: &[u8]) -> Option<Self> {
-        let contents = if stamp.size <= SMALL_FILE_MAX {
-            let mut body = Vec::with_capacity(usize::try_from(stamp.size).ok()?);
-            file.by_ref()
-                .take(SMALL_FILE_MAX)
-                .read_to_end(&mut body)
-                .ok()?;
-            if body.len() as u64 != stamp.size {
-                // Somebody writes to it just now: half a file is worse than none.
-                return None;
-            }
-            Contents::Memory(body.into())
-        } else {
-            Contents::Disk(Arc::new(file))
+impl Entry {
+    /// Whether the file and all beside it look as they did.
+    fn is_unchanged(&self, folder: &Folder) -> bool {
+        let same = |(coding, stamp): &(Coding, Option<Stamp>)| {
+            folder.stamp(&beside(&self.real, *coding)) == *stamp
         };
-        let content_type = content_type(real);
-        let seconds = u64::try_from(stamp.modified_seconds).unwrap_or_default();
-        let modified = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
-        let etag = format!(
-            "\"{:x}-{:x}-{:x}\"",
-            stamp.modified_seconds, stamp.modified_nanoseconds, stamp.size
-        );
-        let head = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
-             ETag: {etag}\r\nLast-Modified: {modified}\r\nAccept-Ranges: bytes\r\n",
-            stamp.size
-        );
-        Some(Self {
-            head: head.into_bytes(),
-            content_type,
-            etag,
-            modified,
-            size: stamp.size,
-            contents,
-        })
+        folder.stamp(&self.real) == self.stamp && self.beside.iter().all(same)
     }
 
-    /// The lines of a 304.
-    pub fn validators(&self) -> String {
-        let (etag, modified) = (&self.etag, &self.modified);
-        format!("ETag: {etag}\r\nLast-Modified: {modified}\r\n")
-    }
-
-    /// The lines of a 206, but for the part.
-    pub fn validators_and_type(&self) -> String {
-        format!(
-            "Content-Type: {}\r\n{}",
-            self.content_type,
-            self.validators()
-        )
-    }
-
-    fn cost(&self) -> u64 {
-        let texts = self.head.capacity() + self.content_type.len() + self.etag.len();
-        let body = match &self.contents {
-            Contents::Memory(body) => body.len() as u64,
-            Contents::Disk(_) => OPEN_FILE_BYTES,
-        };
-        body + texts as u64
+    fn file_cost(&self) -> u64 {
+        match &self.found {
+            Found::File(file) => file.cost(),
+            Found::Directory | Found::Missing => 0,
+        }
     }
 }
 
-/// The type of a file by its name. Texts are taken to be UTF-8, as everything written today is.
-fn content_type(real: &[u8]) -> String {
-    let name = String::from_utf8_lossy(real);
-    let guess = mime_guess::from_path(&*name).first_or_octet_stream();
-    let is_text = guess.type_() == "text" || guess.subtype() == "javascript";
-    match is_text {
-        true => format!("{guess}; charset=utf-8"),
-        false => guess.to_string(),
-    }
+/// Where a file that was compressed beforehand would lie.
+fn beside(real: &[u8], coding: Coding) -> Vec<u8> {
+    [real, coding.suffix().as_bytes()].concat()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::time::UNIX_EPOCH;
+
     use super::*;
+    use crate::files::coding::Accepted;
 
     fn at(millis: u64) -> Timestamp {
         Timestamp::from_milliseconds(millis)
@@ -353,11 +405,92 @@ mod tests {
         }
     }
 
+    fn coded(found: &Found, field: &str) -> (String, String) {
+        let Found::File(file) = found else {
+            panic!("a file");
+        };
+        let chosen = FileEntry::representation(file, Accepted::of(Some(field.as_bytes())));
+        let head = String::from_utf8(chosen.head.clone()).unwrap();
+        (body(Found::File(chosen)), head)
+    }
+
     #[test]
-    fn types_follow_names() {
-        assert_eq!(content_type(b"a/b.html"), "text/html; charset=utf-8");
-        assert_eq!(content_type(b"a.js"), "text/javascript; charset=utf-8");
-        assert_eq!(content_type(b"a.png"), "image/png");
-        assert_eq!(content_type(b"a"), "application/octet-stream");
+    fn files_compressed_beforehand_are_found_unless_they_are_older() {
+        let (place, mut table) = table(1 << 20);
+        let write = |name: &str, text: &str, seconds| {
+            let file = File::create(place.path().join(name)).unwrap();
+            (&file).write_all(text.as_bytes()).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
+                .unwrap();
+        };
+        write("a.css", "a long text", 1000);
+        write("a.css.gz", "short", 1000);
+        write("a.css.br", "old", 999);
+        write("a.png", "picture", 1000);
+        write("a.png.gz", "pic", 1000);
+        let found = table.find("/a.css", at(0));
+        let (body, head) = coded(&found, "gzip, br");
+        assert_eq!(body, "short");
+        assert!(head.contains("Content-Encoding: gzip\r\n"), "{head}");
+        assert!(head.contains("Vary: Accept-Encoding\r\n"), "{head}");
+        assert!(head.contains("Content-Type: text/css; charset=utf-8\r\n"));
+        let (body, plain) = coded(&found, "zstd");
+        assert_eq!(body, "a long text");
+        assert!(plain.contains("Vary: Accept-Encoding\r\n"), "{plain}");
+        let etag = |head: &str| {
+            head.lines()
+                .find(|line| line.starts_with("ETag"))
+                .map(str::to_owned)
+        };
+        assert_ne!(etag(&head), etag(&plain));
+        assert_eq!(coded(&table.find("/a.png", at(0)), "gzip").0, "picture");
+        write("a.css.br", "new", 1000);
+        assert_eq!(coded(&table.find("/a.css", at(2000)), "gzip, br").0, "new");
+    }
+
+    #[test]
+    fn what_was_compressed_meanwhile_is_taken_in_unless_the_file_has_changed() {
+        let (place, mut table) = table(1 << 20);
+        let text = "text ".repeat(1000);
+        std::fs::write(place.path().join("a.txt"), &text).unwrap();
+        let Found::File(file) = table.find("/a.txt", at(0)) else {
+            panic!("a file");
+        };
+        let accepted = Accepted::of(Some(b"gzip"));
+        assert_eq!(file.wish(accepted), Some(Coding::Gzip));
+        assert_eq!(file.wish(Accepted::of(None)), None);
+        let result = |stamp| Compressed {
+            folder: Arc::clone(table.folder()),
+            path: "/a.txt".to_owned(),
+            stamp,
+            coding: Coding::Gzip,
+            body: Some(Bytes::from_static(b"tiny")),
+        };
+        let (mine, before) = (result(file.stamp), table.bytes);
+        table.attach(&mine);
+        assert!(table.bytes > before);
+        let found = table.find("/a.txt", at(1));
+        assert_eq!(coded(&found, "gzip").0, "tiny");
+        assert_eq!(coded(&found, "identity").0, text);
+        std::fs::write(place.path().join("a.txt"), "other").unwrap();
+        table.find("/a.txt", at(2000));
+        table.attach(&mine);
+        assert_eq!(coded(&table.find("/a.txt", at(2000)), "gzip").0, "other");
+    }
+
+    #[test]
+    fn an_exchanged_folder_is_seen_after_a_second() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for name in ["site", "next"] {
+            std::fs::create_dir(path(name)).unwrap();
+            std::fs::write(path(name).join("a"), name).unwrap();
+        }
+        let folder = Arc::new(Folder::open(&path("site")).unwrap());
+        let mut table = FileTable::new(folder, 1 << 20);
+        assert_eq!(body(table.find("/a", at(1000))), "site");
+        std::fs::rename(path("site"), path("before")).unwrap();
+        std::fs::rename(path("next"), path("site")).unwrap();
+        assert_eq!(body(table.find("/a", at(3000))), "next");
     }
 }

@@ -1,6 +1,8 @@
 //! A folder as web pages.
 
-use crate::support::{Setup, get};
+use std::time::Instant;
+
+use crate::support::{PATIENCE, Setup, get};
 
 #[test]
 fn files_come_with_types_validators_and_parts() {
@@ -66,5 +68,40 @@ fn nothing_outside_the_folder_is_served() {
         "/a%00",
     ] {
         assert_eq!(running.get(target).status, 404, "{target}");
+    }
+}
+
+#[test]
+fn a_text_is_compressed_for_those_who_take_it_and_comes_plain_until_then() {
+    let running = Setup::default().start();
+    let text = "<p>the same paragraph again and again</p>\n".repeat(500);
+    running.write("page.html", &text);
+    let ask = |accept: &str, more: &str| {
+        let head = "GET /page.html HTTP/1.1\r\nHost: site.example\r\n";
+        running.ask(&format!("{head}Accept-Encoding: {accept}\r\n{more}\r\n"))
+    };
+    for coding in ["gzip", "zstd", "br"] {
+        let end = Instant::now() + PATIENCE;
+        let coded = loop {
+            let response = ask(coding, "");
+            assert_eq!(response.header("vary"), "Accept-Encoding");
+            if response.header("content-encoding") == coding {
+                break response;
+            }
+            assert_eq!(response.text(), text);
+            assert!(Instant::now() < end, "never compressed: {coding}");
+        };
+        assert!(coded.body.len() < text.len() / 10);
+        let tag = format!("If-None-Match: {}\r\n", coded.header("etag"));
+        let same = ask(coding, &tag);
+        assert_eq!((same.status, same.header("vary")), (304, "Accept-Encoding"));
+        let other = ask("identity", &tag);
+        assert_eq!((other.status, other.text()), (200, text.as_str()));
+        let first = ask(coding, "Range: bytes=0-9\r\n");
+        assert_eq!(
+            (first.status, first.header("content-encoding")),
+            (206, coding)
+        );
+        assert_eq!(first.body, coded.body[..10]);
     }
 }

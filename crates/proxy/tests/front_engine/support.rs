@@ -15,7 +15,7 @@ use levee_proxy::{
 use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
 
 /// Longest that a test waits for anything.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How to start a front; change what a test is about.
 pub struct Setup {
