@@ -11,6 +11,7 @@ mod clock;
 mod inherited;
 mod listener;
 mod mailbox;
+mod options;
 mod poller;
 mod process;
 mod shared;
