@@ -429,6 +429,9 @@ async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Resul
     front.limits.connections = settings.limits.connections;
     front.deadlines.head = settings.limits.head_time;
     front.deadlines.idle = settings.limits.idle_time;
+    front.deadlines.tunnel_idle = settings.limits.tunnel_idle_time;
+    front.limits.head_bytes = settings.limits.head_bytes;
+    front.limits.target_bytes = settings.limits.head_bytes / 2;
     front.connection_overhead = settings.link.overhead;
     front.gate = GateLimits {
         wait_max: settings.rescue.wait_max,

@@ -18,6 +18,8 @@ pub(crate) enum Incoming {
     /// So many bytes are still to come.
     Length(u64),
     Chunked(Chunked),
+    /// What is no HTTP any more: all of it, until the visitor ends.
+    Tunnel,
     /// The body is over, or there was none.
     Done,
 }
@@ -96,6 +98,10 @@ impl Incoming {
                     data: length,
                 })
             }
+            Self::Tunnel => Ok(Step {
+                used: input.len(),
+                data: input.len(),
+            }),
             Self::Chunked(chunked) => {
                 let (step, end) = chunked.take(input)?;
                 if end == End::Reached {

@@ -31,6 +31,7 @@ mod response;
 mod settings;
 mod table;
 mod task;
+mod tunnel;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,6 +71,8 @@ struct Shared {
     tally: Tally,
     /// Fetches that may go on although nobody waits.
     abandoned: Arc<Semaphore>,
+    /// Tunnels that may be opened.
+    tunnels: Arc<Semaphore>,
     /// Bytes of shared bodies on their way.
     in_flight: AtomicU64,
 }
@@ -95,6 +98,7 @@ impl Fetcher {
             settings.idle_connections_per_source,
         );
         let abandoned = Arc::new(Semaphore::new(settings.abandoned_max));
+        let tunnels = Arc::new(Semaphore::new(settings.tunnels_max));
         Ok(Self {
             shared: Arc::new(Shared {
                 settings,
@@ -105,6 +109,7 @@ impl Fetcher {
                 table: Mutex::default(),
                 tally: Tally::default(),
                 abandoned,
+                tunnels,
                 in_flight: AtomicU64::new(0),
             }),
         })

@@ -33,7 +33,7 @@ pub(crate) use reader::{Asker, FIRST, Kept, NotJoined, Party};
 pub use source::{Miss, Purpose, Source};
 pub(crate) use stream::Flight;
 pub(crate) use upload::UploadWatch;
-pub use upload::{BodyReceiver, BodySender, BrokenOff, Pushed, body_channel};
+pub use upload::{BodyReceiver, BodySender, BrokenOff, Pushed, body_channel, tunnel_channel};
 pub use waiting::{CacheResult, Progress, Waiting};
 
 /// How the fetch side tells a core that one of its connections can go on. Implemented by the core's

@@ -9,6 +9,7 @@
 //! A flow gives the next bytes when the last ones are out, so what waits for a slow visitor is one
 //! piece, not a response.
 
+mod tunnel;
 mod upload;
 
 use bytes::Bytes;
@@ -19,6 +20,8 @@ use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting};
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
 
+use tunnel::Settled;
+pub(crate) use tunnel::Tunnel;
 pub(crate) use upload::{Fed, Gathering, Upload};
 
 /// See the head of this file.
@@ -36,12 +39,15 @@ pub(crate) struct Flow {
     upload: Option<Upload>,
     uploaded: u64,
     interim: Interim,
+    tunnel: Tunnel,
 }
 
 /// What a flow begins with.
 pub(crate) struct FlowStart {
     pub waiting: Waiting,
     pub upload: Option<Upload>,
+    /// Whether a tunnel is asked for, and how it begins.
+    pub tunnel: Tunnel,
     pub expectation: Expectation,
     /// Header lines of ours.
     pub lines: Vec<u8>,
@@ -65,6 +71,8 @@ pub(crate) enum Flowed {
     More(Body),
     /// Nothing yet; the connection will be woken.
     Nothing,
+    /// Nothing more comes, but the visitor may go on sending.
+    HalfEnd,
     /// The response is whole.
     End,
     /// The response cannot be finished, and the visitor must see that.
@@ -127,6 +135,7 @@ impl Flow {
             upload: start.upload,
             uploaded: 0,
             interim,
+            tunnel: start.tunnel,
         }
     }
 
@@ -145,6 +154,7 @@ impl Flow {
             interim: Interim::of(expectation, Some(&upload)),
             upload: Some(upload),
             uploaded: 0,
+            tunnel: Tunnel::None,
         }
     }
 
@@ -210,6 +220,8 @@ impl Flow {
                         left: length,
                     });
                 }
+                Progress::End if self.is_half_open() && out.is_empty() => return Flowed::HalfEnd,
+                Progress::End if self.is_half_open() => return Flowed::More(Body::Empty),
                 Progress::End => return self.end(out),
                 Progress::Failed(error) => return self.fail(error, date, sent, out),
             }
@@ -221,6 +233,11 @@ impl Flow {
         self.status = status;
         push_status(status, out);
         out.extend_from_slice(&head.lines);
+        if self.settle_tunnel(status) == Settled::Open {
+            out.extend_from_slice(b"\r\n");
+            self.state = State::Plain;
+            return;
+        }
         out.extend_from_slice(&self.lines);
         if self.tags == TagLine::Shown {
             head.tags.push_line(out);

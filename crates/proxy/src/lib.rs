@@ -39,7 +39,7 @@ pub use files::{Folder, FolderError};
 pub use flight::{
     BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Miss, ObjectKey,
     Overloaded, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry, Source, Space,
-    Waiting, Waker, body_channel,
+    Waiting, Waker, body_channel, tunnel_channel,
 };
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;

@@ -9,6 +9,7 @@
 
 mod flaw;
 mod host;
+mod upgrade;
 
 use std::mem::MaybeUninit;
 
@@ -16,6 +17,7 @@ use httparse::Header;
 
 pub(crate) use flaw::Flaw;
 pub(crate) use host::LowerName;
+pub(crate) use upgrade::Upgrade;
 
 use crate::flight::RequestHeaders;
 
@@ -40,6 +42,7 @@ pub(crate) struct Request<'h, 'b> {
     pub authority: &'b str,
     pub persistence: Persistence,
     pub body: BodyLength,
+    pub upgrade: Upgrade,
     pub fields: Fields<'b>,
     pub headers: &'h [Header<'b>],
     /// Length of the head with the empty line that ends it.
@@ -127,6 +130,7 @@ struct Framing<'b> {
     chunked: Option<()>,
     close: Option<()>,
     keep_alive: Option<()>,
+    wish: upgrade::Wish<'b>,
 }
 
 impl<'h, 'b> Request<'h, 'b> {
@@ -166,6 +170,7 @@ impl<'h, 'b> Request<'h, 'b> {
             authority,
             persistence: framing.persistence(version),
             body,
+            upgrade: framing.wish.settle(method, version, body),
             fields,
             headers,
             length,
@@ -274,6 +279,7 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             5 if is("range") => fields.range = value,
             6 if is("cookie") => fields.cookie = value,
             6 if is("expect") => fields.expect = value,
+            7 if is("upgrade") => framing.wish.upgrade = value,
             6 if is("pragma") => read_freshness(header.value, &mut fields),
             7 if is("referer") => fields.referer = value,
             8 if is("if-range") => fields.if_range = value,
@@ -323,6 +329,8 @@ fn read_connection(value: &[u8], framing: &mut Framing<'_>) {
             framing.close = Some(());
         } else if option.eq_ignore_ascii_case(b"keep-alive") {
             framing.keep_alive = Some(());
+        } else if option.eq_ignore_ascii_case(b"upgrade") {
+            framing.wish.is_named = Some(());
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Deadlines {
     pub progress: Duration,
     /// See `progress`.
     pub progress_bytes: u64,
+    /// How long a tunnel (WebSocket) may stand still in both directions.
+    pub tunnel_idle: Duration,
 }
 
 /// Sizes and numbers.
@@ -41,7 +43,7 @@ pub struct Limits {
     /// Open connections. Beyond it the one that was idle longest is closed; if none is idle, the
     /// new one is.
     pub connections: usize,
-    /// Longest head of a request; beyond it 431.
+    /// Longest head of a request, at most 60 KiB; beyond it 431.
     pub head_bytes: usize,
     /// Longest target of a request; beyond it 414.
     pub target_bytes: usize,
@@ -68,6 +70,9 @@ impl FrontSettings {
     }
 }
 
+/// Longest head that can be read at all: it is read into one buffer, with room for what follows.
+pub(crate) const HEAD_BYTES_MAX: usize = 60 * 1024;
+
 impl FrontSettings {
     /// What one of `cores` gets: limits are for all together.
     pub(crate) fn share_of(&self, cores: usize) -> Self {
@@ -77,6 +82,7 @@ impl FrontSettings {
         limits.connections = (limits.connections / cores).max(1);
         limits.parked = (limits.parked / cores).max(1);
         limits.file_memory /= cores as u64;
+        limits.head_bytes = limits.head_bytes.min(HEAD_BYTES_MAX);
         settings
     }
 }
@@ -88,6 +94,7 @@ impl Default for Deadlines {
             idle: Duration::from_secs(60),
             progress: Duration::from_secs(20),
             progress_bytes: 2048,
+            tunnel_idle: Duration::from_secs(3600),
         }
     }
 }

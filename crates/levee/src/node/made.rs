@@ -99,6 +99,7 @@ pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {
         first_byte_timeout: settings.cache.first_byte_max,
         total_timeout: settings.cache.fetch_max,
         stale_if_error: settings.cache.stale_if_error,
+        tunnels_max: settings.limits.tunnels,
         ..FetchSettings::default()
     }
 }

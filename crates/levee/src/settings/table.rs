@@ -141,6 +141,12 @@ settings! {
     "Time in which a request's head must be complete.";
     "limits.idle_time", Kind::Time, "60 s", "[100 ms, 1 h]", Restart, "\"60 s\"",
     "Time that a connection may stay open without a request.";
+    "limits.head_bytes", Kind::Count(1024, 61440), "16384", "", Restart, "32768",
+    "Longest head of a request in bytes; longer ones get 431. Its target may be half as long; longer ones get 414.";
+    "limits.tunnels", Kind::Count(0, 100000), "1024", "", Restart, "1024",
+    "Most WebSocket connections to the application at once; beyond it 503.";
+    "limits.tunnel_idle_time", Kind::Time, "1 h", "[1 s, 1 day]", Restart, "\"1 h\"",
+    "Time that a WebSocket connection may stand still in both directions.";
 
     "admin.listen", Kind::Socket, "127.0.0.1:9100", "", Restart, "\"127.0.0.1:9100\"",
     "Address of the status page, the dashboard, metrics and reload. Keep it local.";

@@ -20,7 +20,7 @@ use crate::pacer::{Link, PacedQueue};
 use crate::parked::ParkedQueue;
 use crate::pool::Pool;
 use crate::redirect::Redirects;
-use crate::settings::FrontSettings;
+use crate::settings::{FrontSettings, HEAD_BYTES_MAX};
 use crate::site::{Content, SiteTable};
 
 /// See the head of this file.
@@ -85,6 +85,8 @@ pub(crate) struct CoreParts {
 
 /// Room for a whole head and a good piece of a body.
 const BUFFER_BYTES: usize = 64 * 1024;
+/// A head that fills the buffer could never be read further, nor refused.
+const _: () = assert!(HEAD_BYTES_MAX < BUFFER_BYTES);
 
 impl Core {
     pub fn new(parts: CoreParts, now: Timestamp, wall: SystemTime) -> Self {

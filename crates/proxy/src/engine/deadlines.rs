@@ -50,6 +50,7 @@ impl Engine {
         let Some(connection) = self.connections.find(token) else {
             return;
         };
+        let now = self.core.now;
         let deadlines = &self.core.settings.deadlines;
         let is_idle = connection.is_idle();
         match &mut connection.phase {
@@ -58,12 +59,15 @@ impl Engine {
                 self.core.complain_of_slowness(connection);
                 self.drive(token);
             }
-            Phase::Answering(answer) if is_progressing(answer, deadlines) => {
-                answer.progress_from = answer.moved();
-                answer.progress_by = self.core.now + deadlines.progress;
-                self.set_deadline(token);
-            }
-            Phase::Answering(_) | Phase::Parked { .. } => self.close(token, Fate::Reset),
+            Phase::Answering(answer) => match judge(answer, deadlines, now) {
+                Pace::Enough => {
+                    answer.progress_from = answer.moved();
+                    answer.progress_by = now + deadlines.progress;
+                    self.set_deadline(token);
+                }
+                Pace::TooSlow => self.close(token, Fate::Reset),
+            },
+            Phase::Parked { .. } => self.close(token, Fate::Reset),
             Phase::Lingering { .. } => self.close(token, Fate::Close),
         }
     }
@@ -84,6 +88,30 @@ fn deadline(connection: &Connection, deadlines: &Deadlines, now: Timestamp) -> T
 
 /// How long a visitor may go on sending after our last word.
 const LINGERING: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// Whether whoever is waited for goes on fast enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    Enough,
+    TooSlow,
+}
+
+fn judge(answer: &mut Answer, deadlines: &Deadlines, now: Timestamp) -> Pace {
+    let moved = answer.moved();
+    let is_stuck = answer.ready() > 0 && answer.place != Place::Queued;
+    let tunnel = answer.flow.as_mut().filter(|flow| flow.is_tunnel());
+    let idle = tunnel.map(|flow| flow.tunnel_idle(moved, now));
+    let is_enough = match idle {
+        Some(idle) if idle >= deadlines.tunnel_idle => false,
+        // Silence is a tunnel's right; not taking what was said is not.
+        Some(_) if !is_stuck => true,
+        Some(_) | None => is_progressing(answer, deadlines),
+    };
+    match is_enough {
+        true => Pace::Enough,
+        false => Pace::TooSlow,
+    }
+}
 
 /// Whether what a response waits for is not the visitor, or the visitor moves enough bytes.
 fn is_progressing(answer: &Answer, deadlines: &Deadlines) -> bool {

@@ -19,8 +19,11 @@ impl Core {
             link.settle(answer.kind.class(), answer.admitted);
         }
         let latency = ended.since(answer.began);
-        self.counters.note_end(answer.status, latency);
-        if let Some(flow) = &answer.flow {
+        let is_tunnel = answer.flow.as_ref().is_some_and(|flow| flow.is_tunnel());
+        if !is_tunnel {
+            self.counters.note_end(answer.status, latency);
+        }
+        if let Some(flow) = answer.flow.as_ref().filter(|_| !is_tunnel) {
             let share = 1.0 / 16.0;
             self.usual_bytes += (answer.sent as f64 - self.usual_bytes) * share;
             if let Some(record) = &mut answer.record {

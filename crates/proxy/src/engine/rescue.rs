@@ -15,9 +15,9 @@ use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
-use crate::flight::{Miss, ObjectKey, Purpose, Source, Space};
-use crate::flow::{Flow, FlowStart, TagLine, Upload};
-use crate::request::{BodyLength, Request};
+use crate::flight::{Miss, ObjectKey, Purpose, Source, Space, tunnel_channel};
+use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload};
+use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
 
@@ -25,6 +25,12 @@ use crate::site::Upstream;
 const UPLOAD_BYTES: usize = 256 * 1024;
 /// What a head weighs beside the lines that came with the object.
 const HEAD_BYTES: u64 = 200;
+
+/// What goes from the visitor to its upstream after the head.
+struct Onward {
+    upload: Option<Upload>,
+    tunnel: Tunnel,
+}
 
 impl Core {
     /// What a request at an alias, or by the name of an origin, gets.
@@ -63,6 +69,7 @@ impl Core {
             return Work::Plain(Plain::new(502));
         }
         if request.is_get_or_head()
+            && request.upgrade == Upgrade::None
             && let Some(work) = self.cached(&Space::Own, request, None)
         {
             return work;
@@ -165,7 +172,16 @@ impl Core {
             return self.answer(connection, request, visit, Work::Plain(Plain::new(501)));
         };
         let is_upload = source.purpose == Purpose::Upstream && request.body != BodyLength::None;
+        let is_tunnel =
+            source.purpose == Purpose::Upstream && request.upgrade == Upgrade::WebSocket;
+        let mut tunnel = Tunnel::None;
         let (upload, body) = match is_upload {
+            false if is_tunnel => {
+                let waker = Arc::clone(&self.waker);
+                let (sender, receiver) = tunnel_channel(UPLOAD_BYTES, waker, visit.token);
+                tunnel = Tunnel::Asked(Upload::new(sender));
+                (None, Some(receiver))
+            }
             true => {
                 let length = match request.body {
                     BodyLength::Known(bytes) => Some(bytes),
@@ -197,7 +213,10 @@ impl Core {
         };
         match waiting.stored() {
             Some(stored) => self.found(connection, request, visit, origin, &stored),
-            None => self.begin_flow(connection, request, visit, origin, (waiting, upload)),
+            None => {
+                let to = Onward { upload, tunnel };
+                self.begin_flow(connection, request, visit, origin, (waiting, to));
+            }
         }
         Served::Answered
     }
@@ -227,13 +246,14 @@ impl Core {
         request: &Request<'_, '_>,
         visit: &Visit,
         origin: Option<&OriginRoute>,
-        (waiting, upload): (crate::flight::Waiting, Option<Upload>),
+        (waiting, to): (crate::flight::Waiting, Onward),
     ) {
         let mut lines = Vec::new();
         push_alias_lines(request, origin, &mut lines);
         let flow = Flow::new(FlowStart {
             waiting,
-            upload,
+            upload: to.upload,
+            tunnel: to.tunnel,
             lines,
             closing: visit.closing,
             expectation: request.expectation(),

@@ -5,6 +5,7 @@ use levee_net::{Clock, Sent};
 use super::Core;
 use super::drive::Go;
 use crate::answer::{After, Answer, Kind, Place};
+use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Phase};
 use crate::flow::Flowed;
 
@@ -27,10 +28,18 @@ impl Core {
             match flow.advance(self.now, self.date.line(), answer.sent, &mut answer.head) {
                 Flowed::More(body) => answer.body = body,
                 Flowed::Nothing => return Go::Wait,
+                Flowed::HalfEnd => {
+                    // Where it fails the connection is dead, which the next read will tell.
+                    let _ = connection.socket.finish_writing();
+                    return Go::Wait;
+                }
                 Flowed::End => return self.finish(connection),
                 Flowed::Broken => return Go::Reset,
             }
             answer.status = flow.status();
+            if flow.is_tunnel() && connection.incoming.is_done() {
+                connection.incoming = Incoming::Tunnel;
+            }
             if flow.ends_connection() {
                 answer.after = After::Close;
             }

@@ -14,7 +14,7 @@ use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
 use crate::connection::{Connection, Granted, Phase};
-use crate::request::{BodyLength, Expectation, Request, Scheme};
+use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade};
 use crate::response::Closing;
 use crate::router::{Route, route};
 
@@ -245,6 +245,8 @@ fn redirectability(kind: Kind, work: &Work, request: &Request<'_, '_>) -> Redire
         && work.is_shareable()
         && request.is_get_or_head()
         && request.body == BodyLength::None
+        // No client follows a redirect with its handshake.
+        && (request.upgrade == Upgrade::None || !work.is_miss())
         && fields.freshness == crate::request::Freshness::Any
         && !request.has_credentials()
         && !is_internal

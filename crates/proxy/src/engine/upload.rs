@@ -53,8 +53,10 @@ impl Core {
                 let is_over = received.is_err() || connection.inbound == Inbound::Ended;
                 if input.is_empty() {
                     self.pool.give(input);
-                    if is_over {
-                        flow.break_off();
+                    match (is_over, received) {
+                        (true, Ok(_)) if flow.is_tunnel() => gathered = flow.finish_upload(),
+                        (true, _) => flow.break_off(),
+                        (false, _) => {}
                     }
                     break;
                 }

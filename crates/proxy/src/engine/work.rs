@@ -93,6 +93,18 @@ impl Work {
         }
     }
 
+    /// Whether it must be fetched.
+    pub const fn is_miss(&self) -> bool {
+        match self {
+            Self::Miss { .. } => true,
+            Self::Plain(_)
+            | Self::File { .. }
+            | Self::Stored { .. }
+            | Self::Back { .. }
+            | Self::HandOver(_) => false,
+        }
+    }
+
     /// Whether a rescue server could answer it as well, and more than the redirect is saved.
     pub fn is_shareable(&self) -> bool {
         let is_body = |judgement: &Judgement| match judgement {

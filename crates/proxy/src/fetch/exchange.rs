@@ -16,6 +16,7 @@ use super::pool::{History, Lease, Unanswered};
 use super::request::{Upload, build};
 use super::response::Arrival;
 use super::task::Fetch;
+use super::tunnel;
 use crate::flight::{BodyReceiver, FetchError, UploadWatch};
 
 /// The head of a response, and the connection on which its body comes.
@@ -34,7 +35,9 @@ impl Fetch {
     /// nothing forbids it.
     pub(super) async fn exchange(&mut self) -> Result<Reply, FetchError> {
         let address = self.asker.source.address;
-        let body = self.body.take();
+        // What goes up a tunnel waits until there is one.
+        let is_body = |body: &mut BodyReceiver| !body.is_tunnel();
+        let body = self.body.take_if(is_body);
         let repeatable = body.is_none() && self.asker.method.is_idempotent();
         let limit = self.shared.settings.first_byte_timeout;
         let patience = Patience {
@@ -68,7 +71,11 @@ impl Fetch {
     }
 
     fn request(&self, body: Upload) -> Result<Request<Upload>, FetchError> {
-        build(&self.asker, &self.intent, body)
+        let mut request = build(&self.asker, &self.intent, body)?;
+        if self.body.as_ref().is_some_and(BodyReceiver::is_tunnel) {
+            tunnel::ask_for(request.headers_mut());
+        }
+        Ok(request)
     }
 
     /// One attempt. Fails where it takes too long.

@@ -94,7 +94,7 @@ impl Pool {
                 .map_err(|_| FetchError::ConnectFailed)?;
             tokio::spawn(async move {
                 // Whoever waits for a response on it is told of the error as well.
-                if let Err(error) = connection.await {
+                if let Err(error) = connection.with_upgrades().await {
                     tracing::trace!("connection to {address} ended: {error}");
                 }
             });

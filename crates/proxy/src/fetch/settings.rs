@@ -56,6 +56,9 @@ pub struct FetchSettings {
     /// Fetches that go on although nobody waits any more, or was there to wait: those by which old
     /// objects are renewed while they are shown.
     pub abandoned_max: usize,
+    /// Connections that have become tunnels (WebSocket), open at a time. Each holds two sockets and
+    /// up to half a MiB where one side does not read.
+    pub tunnels_max: usize,
     /// Idle connections kept to one source. Each new connection costs the origin 358 bytes.
     pub idle_connections_per_source: usize,
     /// How long an idle connection is kept.
@@ -122,6 +125,7 @@ impl Default for FetchSettings {
             rescue_fetches_per_source: 4,
             private_fetches_per_source: 128,
             abandoned_max: 64,
+            tunnels_max: 1024,
             idle_connections_per_source: 8,
             idle_timeout: Duration::from_secs(30),
             pass_lifetime: Duration::from_secs(10),

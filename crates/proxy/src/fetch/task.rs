@@ -92,6 +92,7 @@ impl Fetch {
     }
 
     async fn fly(&mut self) -> Result<(), FetchError> {
+        let permit = self.tunnel_permit()?;
         let turn = self.turn().await;
         let reply = match &turn {
             Ok(_) => self.exchange().await,
@@ -105,6 +106,12 @@ impl Fetch {
             }
             Err(error) => return Err(error),
         };
+        if reply.parts.status == http::StatusCode::SWITCHING_PROTOCOLS {
+            // A tunnel may last for days; others want their turn.
+            drop(turn);
+            return self.tunnel(reply, permit).await;
+        }
+        drop(permit);
         self.deliver(reply).await
     }
 

@@ -45,6 +45,6 @@ pub struct Miss {
     pub headers: Vec<(Bytes, Bytes)>,
     /// Where it can be had.
     pub source: Source,
-    /// The request's body, where it has one.
+    /// The request's body, where it has one; or what goes up the tunnel that it asks for.
     pub body: Option<BodyReceiver>,
 }

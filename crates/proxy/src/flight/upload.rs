@@ -40,7 +40,20 @@ pub fn body_channel(
     let sender = BodySender {
         shared: Arc::clone(&shared),
     };
-    (sender, BodyReceiver { shared, length })
+    let purpose = Purpose::Body { length };
+    (sender, BodyReceiver { shared, purpose })
+}
+
+/// As [`body_channel`], for what goes up a tunnel after the protocol was changed. A miss with it
+/// asks for WebSocket.
+pub fn tunnel_channel(
+    unread_max: usize,
+    waker: Arc<dyn Waker>,
+    connection: u64,
+) -> (BodySender, BodyReceiver) {
+    let (sender, mut receiver) = body_channel(unread_max, None, waker, connection);
+    receiver.purpose = Purpose::Tunnel;
+    (sender, receiver)
 }
 
 /// The core's end of a request body.
@@ -53,7 +66,16 @@ pub struct BodySender {
 #[derive(Debug)]
 pub struct BodyReceiver {
     shared: Arc<Shared>,
-    length: Option<u64>,
+    purpose: Purpose,
+}
+
+/// What a channel carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Purpose {
+    /// The body of a request.
+    Body { length: Option<u64> },
+    /// The bytes that go up a tunnel, once there is one.
+    Tunnel,
 }
 
 /// Looks at a request body from aside.
@@ -70,6 +92,11 @@ impl UploadWatch {
 impl BodyReceiver {
     pub(crate) fn watch(&self) -> UploadWatch {
         UploadWatch(Arc::clone(&self.shared))
+    }
+
+    /// Whether it is for a tunnel, and so no body of the request that asks for one.
+    pub(crate) fn is_tunnel(&self) -> bool {
+        self.purpose == Purpose::Tunnel
     }
 }
 
@@ -163,7 +190,12 @@ impl Body for BodyReceiver {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.length.map_or_else(SizeHint::new, SizeHint::with_exact)
+        match self.purpose {
+            Purpose::Body {
+                length: Some(length),
+            } => SizeHint::with_exact(length),
+            Purpose::Body { length: None } | Purpose::Tunnel => SizeHint::new(),
+        }
     }
 }
 

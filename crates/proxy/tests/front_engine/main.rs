@@ -7,4 +7,5 @@ mod link;
 mod redirects;
 mod rescue;
 mod support;
+mod tunnels;
 mod upstream;

@@ -153,6 +153,12 @@ pub struct LimitSettings {
     pub head_time: Duration,
     /// Time without a request.
     pub idle_time: Duration,
+    /// Longest head of a request.
+    pub head_bytes: usize,
+    /// Most tunnels.
+    pub tunnels: usize,
+    /// Time that a tunnel may stand still.
+    pub tunnel_idle_time: Duration,
 }
 
 /// Logs.
