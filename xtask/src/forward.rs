@@ -41,7 +41,7 @@ pub fn storm(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure>
 }
 
 /// Instructions and allocations of a redirect on its core.
-pub fn bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+pub fn redirect_cost(workspace: &Workspace) -> Result<(), Failure> {
     let call = [
         "run",
         "--release",
@@ -49,9 +49,8 @@ pub fn bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure>
         "levee-proxy",
         "--example",
         "redirect_cost",
-        "--",
     ];
-    run(cargo(workspace, &call).args(arguments))
+    run(&mut cargo(workspace, &call))
 }
 
 fn lab(workspace: &Workspace, subcommand: &str, arguments: &[String]) -> Result<(), Failure> {

@@ -4,9 +4,11 @@
 //! manager, once, for what is missing. Without root it says what to install, and the steps that
 //! need it fail.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::command::{Failure, is_installed, run};
+use crate::workspace::failed;
 
 /// A program of somebody else's.
 struct Tool {
@@ -97,19 +99,57 @@ pub fn run_installation() -> Result<(), Failure> {
         return Ok(());
     }
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
+    install(&packages)
+}
+
+/// Installs packages of Debian as root; without root, or elsewhere, says what is missing.
+pub fn install(packages: &[&str]) -> Result<(), Failure> {
+    if packages.is_empty() {
+        return Ok(());
+    }
     if !is_installed("apt-get") || !is_root() {
         return Err(Failure::Missing {
             what: packages.join(" "),
             way_out: format!("as root, `apt-get install {}`", packages.join(" ")),
         });
     }
+    let _quiet = NoDaemons::begin()?;
     twice(|| run(apt_get().arg("update")))?;
     twice(|| {
         let mut command = apt_get();
         run(command
             .args(["install", "--yes", "--no-install-recommends"])
-            .args(&packages))
+            .args(packages))
     })
+}
+
+/// While it lives, Debian's packages do not start their daemons: whoever runs our tests did not ask
+/// for a web server on port 80. A policy that the machine has already is left alone.
+struct NoDaemons {
+    ours: Option<&'static Path>,
+}
+
+impl NoDaemons {
+    fn begin() -> Result<Self, Failure> {
+        let path = Path::new("/usr/sbin/policy-rc.d");
+        if path.exists() {
+            return Ok(Self { ours: None });
+        }
+        // 101: "action forbidden by policy", says Debian's invoke-rc.d.
+        std::fs::write(path, "#!/bin/sh\nexit 101\n").map_err(failed("write", path))?;
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).map_err(failed("change", path))?;
+        Ok(Self { ours: Some(path) })
+    }
+}
+
+impl Drop for NoDaemons {
+    fn drop(&mut self) {
+        if let Some(path) = self.ours {
+            // Left behind, it would only keep further packages quiet.
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// The formatter and the linter, which some minimal toolchains lack.
@@ -147,7 +187,8 @@ fn twice(mut work: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
     result
 }
 
-fn is_root() -> bool {
+/// Whether we may do everything on this machine.
+pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     // The owner of our own entry in /proc is the user that we run as.
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)

@@ -4,6 +4,7 @@
 //! commands and nothing else. Each file holds one concern; the list of commands is the one table
 //! below. It uses the standard library only, so that it builds in seconds on a fresh clone.
 
+mod bench;
 mod cache_tests;
 mod check;
 mod command;
@@ -94,10 +95,10 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "bench",
-        arguments: "",
-        does: "what a redirect costs: instructions and allocations",
+        arguments: "[redirect | peers [OPTION...]]",
+        does: "what a redirect costs; what a request costs, beside other servers",
         needs: Needs::File("crates/proxy/examples/redirect_cost.rs"),
-        run: forward::bench,
+        run: bench::run,
     },
     Entry {
         name: "deb",

@@ -2,6 +2,7 @@
 //!
 //! A tool, not a part of the server: nothing that ships depends on it.
 
+pub mod bare;
 pub mod crowd;
 pub mod demo;
 pub mod experiment;

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use levee_lab::bare::{self, BareArguments};
 use levee_lab::demo::{self, DemoArguments};
 use levee_lab::popularity::{self, FitArguments};
 use levee_lab::simulate::{self, ExperimentArguments, StormArguments, StoryArguments};
@@ -26,12 +27,15 @@ enum Command {
     Story(StoryArguments),
     /// Plays storms of crowds and faults, and checks the invariants at every event.
     Storm(StormArguments),
+    /// The least that a web server can do for a request: a yardstick, never to be used.
+    Bare(BareArguments),
     /// Plays an experiment of a paper.
     Experiment(ExperimentArguments),
 }
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
+        Command::Bare(arguments) => bare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::FitTrace(arguments) => popularity::run(&arguments),
         Command::Story(arguments) => simulate::story(&arguments),

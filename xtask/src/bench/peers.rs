@@ -1,0 +1,197 @@
+//! `bench peers`: every server under every workload, in turns.
+//!
+//! In each round each server is measured once under the workload, one after the other, and each
+//! round begins with another server. So whatever the machine does beside us meets all of them
+//! alike.
+
+use std::fs;
+use std::thread;
+
+use super::fleet::{Cores, Ground, Instance};
+use super::json;
+use super::load::{self, Target};
+use super::options::{HELP, Options};
+use super::samples::{Sample, Samples};
+use super::servers::{Maker, SERVERS, Server};
+use super::statistics::rotated;
+use super::table;
+use super::workloads::{Bookkeeping, WORKLOADS, Workload};
+use crate::command::{Failure, is_installed};
+use crate::workspace::{Workspace, failed};
+use crate::{forward, install};
+
+/// Runs what the arguments ask for.
+pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    if arguments.iter().any(|argument| argument == "--help") {
+        print!("{HELP}");
+        return Ok(());
+    }
+    let options = Options::read(arguments)?;
+    let workloads = chosen(WORKLOADS, &options.only, |workload| workload.id)?;
+    let servers = chosen(SERVERS, &options.servers, |server| server.name)?;
+    install_for(&servers)?;
+    forward::build(workspace)?;
+    let (ground, _origin) = Ground::prepare(workspace, cores()?)?;
+    let mut run = Run {
+        ground,
+        options,
+        samples: Samples::default(),
+    };
+    for bookkeeping in [Bookkeeping::Off, Bookkeeping::On] {
+        let part: Vec<&Workload> = workloads
+            .iter()
+            .copied()
+            .filter(|workload| workload.bookkeeping == bookkeeping)
+            .collect();
+        run.part(bookkeeping, &servers, &part)?;
+    }
+    run.close(&servers, &workloads)
+}
+
+/// One run of the bench.
+struct Run {
+    ground: Ground,
+    options: Options,
+    samples: Samples,
+}
+
+impl Run {
+    /// Starts every server that has work in `workloads`, and measures them.
+    fn part(
+        &mut self,
+        bookkeeping: Bookkeeping,
+        servers: &[&'static Server],
+        workloads: &[&'static Workload],
+    ) -> Result<(), Failure> {
+        let mut fleet = Vec::new();
+        for server in servers {
+            for setup in server.setups {
+                let is_asked = |workload: &Workload| setup.doors.contains(&workload.door);
+                if workloads.iter().any(|workload| is_asked(workload)) {
+                    fleet.push(self.ground.start(server, setup, bookkeeping)?);
+                }
+            }
+        }
+        for workload in workloads {
+            let asked: Vec<&Instance> = fleet
+                .iter()
+                .filter(|instance| instance.doors.contains(&workload.door))
+                .collect();
+            self.measure(workload, &asked)?;
+            print!("{}", table::of_workload(&self.samples, workload, servers));
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, workload: &'static Workload, asked: &[&Instance]) -> Result<(), Failure> {
+        for instance in asked {
+            // The first answer may be a miss, the second comes from where all others will come
+            // from.
+            instance.check(workload)?;
+            instance.check(workload)?;
+        }
+        for round in 0..self.options.rounds {
+            eprint!(
+                "{} round {} of {}:",
+                workload.id,
+                round + 1,
+                self.options.rounds
+            );
+            for index in rotated(asked.len(), round) {
+                if let Some(instance) = asked.get(index) {
+                    let sample = self.sample(workload, instance, round)?;
+                    eprint!(" {} {:.1}", instance.name, sample.cpu_us());
+                    self.samples.push(sample);
+                }
+            }
+            eprintln!();
+        }
+        Ok(())
+    }
+
+    fn sample(
+        &self,
+        workload: &'static Workload,
+        instance: &Instance,
+        round: usize,
+    ) -> Result<Sample, Failure> {
+        let target = Target {
+            port: instance.port,
+            host: instance.host(workload),
+            seconds: self.options.seconds,
+            cores: self.ground.cores.load.clone(),
+        };
+        let before = instance.used();
+        let seen = load::run(workload, &target)?;
+        let spent = instance.used().since(before);
+        self.ground.empty_logs();
+        Ok(Sample {
+            workload: workload.id,
+            server: instance.name,
+            round,
+            spent,
+            seen,
+        })
+    }
+
+    /// Writes down what came out.
+    fn close(self, servers: &[&Server], workloads: &[&Workload]) -> Result<(), Failure> {
+        if let Some(path) = &self.options.json {
+            let text = json::of(&self.samples, servers, workloads);
+            fs::write(path, text).map_err(failed("write", path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Gets the programs that are missing: load generators and the peers that are to be measured.
+fn install_for(servers: &[&Server]) -> Result<(), Failure> {
+    let mut needed = vec![("curl", "curl"), ("wrk", "wrk")];
+    for server in servers {
+        if let Maker::Debian(package) = server.maker {
+            needed.extend(server.setups.iter().map(|setup| (setup.program, package)));
+        }
+    }
+    let mut missing: Vec<&str> = needed
+        .into_iter()
+        .filter(|(program, _)| !is_installed(program))
+        .map(|(_, package)| package)
+        .collect();
+    missing.sort_unstable();
+    missing.dedup();
+    install::install(&missing)
+}
+
+/// The rows of a table that are named; all where none is.
+fn chosen<T>(
+    all: &'static [T],
+    names: &[String],
+    name_of: fn(&T) -> &'static str,
+) -> Result<Vec<&'static T>, Failure> {
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        let found = all.iter().find(|row| name_of(row) == name);
+        found.ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(name_of).collect();
+            Failure::Unexpected {
+                story: format!("no `{name}`: there are {}", known.join(", ")),
+            }
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The last core is the server's, the one before it the load's; a machine with one core shares it.
+fn cores() -> Result<Cores, Failure> {
+    let count = thread::available_parallelism().map_err(|cause| Failure::Io {
+        what: "count the cores".to_owned(),
+        cause,
+    })?;
+    let last = count.get() - 1;
+    Ok(Cores {
+        server: last.to_string(),
+        load: last.saturating_sub(1).to_string(),
+    })
+}
