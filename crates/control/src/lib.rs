@@ -7,7 +7,8 @@
 //!
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
-//! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's.
+//! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the rescue: `upstreams`,
+//! which application of a site gets a request.
 
 mod aliases;
 mod allocation;
@@ -29,6 +30,7 @@ mod redirect;
 mod rescue;
 mod slots;
 mod termination;
+mod upstreams;
 mod view;
 
 pub use brain::Brain;
@@ -38,4 +40,8 @@ pub use link_estimate::{LinkEstimate, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+pub use upstreams::{
+    Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
+    UpstreamView,
+};
 pub use view::{AliasRecord, BrainView, Entry, PhaseName, RescueView};

@@ -20,6 +20,8 @@ pub struct Figures {
     pub site: String,
     /// The cache.
     pub fetcher: Fetcher,
+    /// The site's upstreams.
+    pub upstreams: std::sync::Arc<levee_proxy::Upstreams>,
     /// The access log, for what it lost and took over.
     pub log: levee_observe::AccessLog,
     /// Lines that rescue servers handed over: taken and refused.

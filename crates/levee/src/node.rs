@@ -14,7 +14,9 @@ use std::time::Duration;
 use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
-use levee_proxy::{Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable};
+use levee_proxy::{
+    Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Upstreams, watch_upstreams,
+};
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
@@ -59,7 +61,10 @@ pub struct Node {
     brain: JoinHandle<()>,
     log: AccessLog,
     log_thread: AccessLogThread,
-    log_tasks: Vec<JoinHandle<()>>,
+    /// Log lines to rescue servers and from them, checks of upstreams.
+    side_tasks: Vec<JoinHandle<()>>,
+    fetcher: Fetcher,
+    upstreams: Arc<Upstreams>,
     web: WebAddress,
     address: IpAddr,
     link: ByteRate,
@@ -101,7 +106,10 @@ impl Node {
             .parameters(web.port, address, link)
             .check()
             .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
-        let sites = Arc::new(sites(&settings, &web)?);
+        let clock = Arc::new(|| Clock.now());
+        let upstreams = Upstreams::new(settings.upstream.group.clone(), clock);
+        upstreams.look_up_names().await;
+        let sites = Arc::new(sites(&settings, &web, &upstreams)?);
         let state = match &settings.state_folder {
             Some(path) => Some(StateFolder::open(path).map_err(|error| error.to_string())?),
             None => None,
@@ -113,6 +121,7 @@ impl Node {
             link,
             parameters,
             sites,
+            upstreams,
             state,
             cores,
         };
@@ -144,6 +153,8 @@ impl Node {
             again,
             orders: orders.clone(),
             front: Arc::clone(&front),
+            fetcher: self.fetcher,
+            upstreams: self.upstreams,
             log,
             in_force: Shared::new(self.settings),
             web: self.web.clone(),
@@ -168,11 +179,11 @@ impl Node {
         tracing::info!("draining: no new connections, running requests are finished");
         drain(&front, &orders).await;
         admin.abort();
-        self.log_tasks.iter().for_each(JoinHandle::abort);
+        self.side_tasks.iter().for_each(JoinHandle::abort);
         // The task has ended, or hangs on a peer that does not listen.
         brain.abort();
         drop((face, admin.await, brain.await));
-        for task in self.log_tasks {
+        for task in self.side_tasks {
             // Cancelled just now.
             let _ = task.await;
         }
@@ -257,6 +268,7 @@ struct Parts {
     link: ByteRate,
     parameters: Parameters,
     sites: Arc<SiteTable>,
+    upstreams: Arc<Upstreams>,
     state: Option<StateFolder>,
     cores: usize,
 }
@@ -315,7 +327,8 @@ impl Parts {
             board: Arc::clone(&board),
             figures: Figures {
                 site: self.web.to_string(),
-                fetcher: made.fetcher,
+                fetcher: made.fetcher.clone(),
+                upstreams: Arc::clone(&self.upstreams),
                 log: made.log.clone(),
                 handed_over: made.take_over.counts(),
                 started: Clock.now(),
@@ -327,9 +340,10 @@ impl Parts {
             events: inbox,
             orders: orders_inbox,
         };
-        let log_tasks = vec![
+        let side_tasks = vec![
             tokio::spawn(made.take_over.learn_names(plans_seen.clone())),
             tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen)),
+            tokio::spawn(watch_upstreams(Arc::clone(&self.upstreams))),
         ];
         let admin_address = sockets
             .admin
@@ -345,7 +359,9 @@ impl Parts {
             brain: tokio::spawn(task.run()),
             log: made.log,
             log_thread: made.log_thread,
-            log_tasks,
+            side_tasks,
+            fetcher: made.fetcher,
+            upstreams: self.upstreams,
             web: self.web,
             address: self.address,
             link: self.link,

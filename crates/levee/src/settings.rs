@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
-    RescueSettings, Settings, SiteSettings, UnknownHost,
+    CacheSettings, CommunitySettings, Content, FetchTimes, LimitSettings, LinkSettings,
+    LogSettings, RescueSettings, Settings, SiteSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::Kind;

@@ -22,6 +22,7 @@
 mod background;
 mod body;
 mod counters;
+mod dial;
 mod exchange;
 mod lane;
 mod pool;
@@ -47,9 +48,12 @@ use crate::flight::{
     Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, Overloaded, Party,
     RequestHeaders, Space, Waiting, Waker, lock,
 };
+use crate::upstream::Endpoint;
 pub use counters::{FetchCounters, SourceCounters};
 use counters::{Tally, count};
+pub(crate) use dial::{Way, dial};
 use pool::Pool;
+pub(crate) use request::Upload;
 pub use settings::{Clock, DiskSettings, FetchSettings};
 use table::Table;
 use task::Fetch;
@@ -159,6 +163,11 @@ impl Fetcher {
         };
         shared.count_asked(&asked);
         asked
+    }
+
+    /// Closes the connections that are kept to these and not in use: they are upstreams no more.
+    pub fn close_idle(&self, endpoints: &[Endpoint]) {
+        self.shared.pool.close(endpoints);
     }
 
     /// What was done since the start.

@@ -29,6 +29,7 @@ mod settings;
 mod site;
 mod tags;
 mod transport;
+mod upstream;
 mod wheel;
 
 pub use cache::{Body, Freshness, Stored};
@@ -38,8 +39,8 @@ pub use fetch::{Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, Sour
 pub use files::{Folder, FolderError};
 pub use flight::{
     BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Miss, ObjectKey,
-    Overloaded, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry, Source, Space,
-    Waiting, Waker, body_channel, tunnel_channel,
+    Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry, Source,
+    Space, Waiting, Waker, body_channel, tunnel_channel,
 };
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
@@ -48,3 +49,7 @@ pub use sample::{HotCount, LinkSample, Sample, SlotSample};
 pub use settings::{Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;
+pub use upstream::{
+    CheckSettings, Endpoint, EndpointError, ServerErrors, UpstreamSettings, Upstreams,
+    watch_upstreams,
+};

@@ -42,6 +42,7 @@ pub(crate) fn route(host: &str, sites: &SiteTable, plan: &HostTable) -> Route {
 mod tests {
     use super::*;
     use crate::site::{Content, Site, UnknownHost};
+    use crate::upstream::{UpstreamSettings, Upstreams};
     use crate::{Folder, Upstream};
     use levee_control::OriginPhase;
     use levee_vocab::{LinkId, WebAddress};
@@ -76,7 +77,10 @@ mod tests {
         };
         let folder = Content::Folder(Arc::new(Folder::open(place.path()).unwrap()));
         let upstream = Content::Upstream(Upstream {
-            address: ([127, 0, 0, 1], 80).into(),
+            servers: Upstreams::new(
+                UpstreamSettings::at(&[([127, 0, 0, 1], 80).into()]),
+                Arc::new(|| Timestamp::ZERO),
+            ),
             authority: None,
         });
         SiteTable::new(

@@ -4,13 +4,13 @@
 //! the one or the other.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 use levee_vocab::{HostName, WebAddress};
 
 use crate::files::Folder;
+use crate::upstream::Upstreams;
 
 /// All sites of this server.
 #[derive(Debug)]
@@ -41,10 +41,10 @@ pub enum Content {
 }
 
 /// An application behind this server.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Upstream {
-    /// Where it listens.
-    pub address: SocketAddr,
+    /// Where it listens, in one place or several.
+    pub servers: Arc<Upstreams>,
     /// What it gets as Host; none for what the visitor sent.
     pub authority: Option<String>,
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use levee_net::Shared;
 use levee_observe::{AccessLog, History, Status, StatusBoard};
-use levee_proxy::Front;
+use levee_proxy::{Fetcher, Front, Upstreams};
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::sync::mpsc;
 
@@ -24,6 +24,8 @@ pub(super) struct Face {
     pub again: Again,
     pub orders: mpsc::Sender<Order>,
     pub front: Arc<Front>,
+    pub fetcher: Fetcher,
+    pub upstreams: Arc<Upstreams>,
     pub log: AccessLog,
     pub in_force: Shared<Settings>,
     pub web: WebAddress,
@@ -45,7 +47,8 @@ impl StatusSource for Face {
         // Ports that the system chose stay what they are.
         self.in_force
             .with(|old| keep_chosen_ports(&mut settings, old));
-        let sites = Arc::new(sites(&settings, &self.web)?);
+        let later = self.in_force.with(|old| settings.wait_for_restart(old));
+        let sites = Arc::new(sites(&settings, &self.web, &self.upstreams)?);
         let parameters = settings
             .parameters(self.web.port, self.address, self.link)
             .check();
@@ -54,10 +57,11 @@ impl StatusSource for Face {
         self.orders
             .try_send(Order::Change(Box::new(parameters)))
             .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
+        let gone = self.upstreams.change(settings.upstream.group.clone());
+        self.fetcher.close_idle(&gone);
         self.front.set_sites(&sites);
         self.log.reopen();
-        let old = self.in_force.replace(settings.clone());
-        let later = settings.restart_needed(&old);
+        self.in_force.replace(settings);
         if later.is_empty() {
             return Ok("reloaded".to_owned());
         }

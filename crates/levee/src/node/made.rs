@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use levee_observe::{AccessLog, AccessLogThread, LogFormat};
-use levee_proxy::{DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream};
+use levee_proxy::{DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream, Upstreams};
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, WebAddress};
 
@@ -49,13 +49,20 @@ pub(super) fn interface_speed() -> ByteRate {
     interfaces.filter_map(speed).max().unwrap_or(UNKNOWN_LINK)
 }
 
-pub(super) fn sites(settings: &Settings, web: &WebAddress) -> Result<SiteTable, String> {
+pub(super) fn sites(
+    settings: &Settings,
+    web: &WebAddress,
+    upstreams: &Arc<Upstreams>,
+) -> Result<SiteTable, String> {
     let content = match &settings.site.content {
         Content::Folder(path) => {
             let folder = Folder::open(path).map_err(|error| error.to_string())?;
             levee_proxy::Content::Folder(Arc::new(folder))
         }
-        Content::Upstream { authority } => levee_proxy::Content::Upstream(upstream(authority)?),
+        Content::Upstream => levee_proxy::Content::Upstream(Upstream {
+            servers: Arc::clone(upstreams),
+            authority: None,
+        }),
     };
     let site = Site {
         name: web.clone(),
@@ -69,35 +76,23 @@ pub(super) fn sites(settings: &Settings, web: &WebAddress) -> Result<SiteTable, 
     Ok(SiteTable::new(vec![site], unknown))
 }
 
-fn upstream(authority: &str) -> Result<Upstream, String> {
-    use std::net::ToSocketAddrs;
-    let with_port = match authority.rsplit_once(':') {
-        Some((_, port)) if port.parse::<u16>().is_ok() => authority.to_owned(),
-        Some(_) | None => format!("{authority}:80"),
-    };
-    let found = with_port
-        .to_socket_addrs()
-        .map_err(|error| error.to_string());
-    let address = found.and_then(|mut all| all.next().ok_or_else(|| "no such host".to_owned()));
-    let address = address.map_err(|error| format!("site.upstream {authority}: {error}"))?;
-    Ok(Upstream {
-        address,
-        authority: None,
-    })
-}
-
 pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {
     let disk = settings.state_folder.as_ref().map(|folder| DiskSettings {
         folder: folder.join("cache"),
         limit: settings.cache.disk,
         object_max: settings.cache.disk,
     });
+    let times = settings.upstream.times;
     FetchSettings {
         memory: settings.cache.memory,
         memory_object_max: settings.cache.object_memory_max,
         disk,
-        first_byte_timeout: settings.cache.first_byte_max,
-        total_timeout: settings.cache.fetch_max,
+        connect_timeout: times.connect,
+        first_byte_timeout: times.first_byte,
+        body_timeout: times.between_bytes,
+        total_timeout: times.whole,
+        idle_timeout: times.idle,
+        idle_connections_per_source: settings.upstream.idle_connections,
         stale_if_error: settings.cache.stale_if_error,
         tunnels_max: settings.limits.tunnels,
         ..FetchSettings::default()

@@ -11,7 +11,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::table::{self, Setting};
-use super::value::Value;
+use super::value::{Kind, Value};
 
 /// Something wrong with a settings file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,41 +176,47 @@ fn unknown(name: &str) -> String {
 }
 
 fn read_value(setting: &Setting, value: &DeValue<'_>) -> Result<Value, String> {
+    let expected = || format!("takes {}, e.g. {}", setting.kind.name(), setting.example);
     match value {
         DeValue::String(text) => setting.kind.read(text),
-        DeValue::Integer(number) => setting.kind.read(number.as_str()),
-        DeValue::Float(number) => setting.kind.read(number.as_str()),
-        DeValue::Boolean(flag) => setting.kind.read(&flag.to_string()),
+        DeValue::Integer(number) if setting.kind.is_number() => setting.kind.read(number.as_str()),
+        DeValue::Float(number) if setting.kind.is_number() => setting.kind.read(number.as_str()),
+        DeValue::Boolean(flag) if setting.kind == Kind::Flag => {
+            setting.kind.read(&flag.to_string())
+        }
         DeValue::Array(parts) if setting.kind.is_list() => read_list(setting, parts.iter()),
-        DeValue::Array(_) | DeValue::Table(_) | DeValue::Datetime(_) => Err(format!(
-            "takes {}, e.g. {}",
-            setting.kind.name(),
-            setting.example
-        )),
+        DeValue::Integer(_)
+        | DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_)
+        | DeValue::Datetime(_) => Err(expected()),
     }
 }
 
+/// A list gives its parts; an empty one is a way of saying "none", and so a mistake where there has
+/// to be one.
 fn read_list<'a, 'i: 'a>(
     setting: &Setting,
     parts: impl Iterator<Item = &'a Spanned<DeValue<'i>>>,
 ) -> Result<Value, String> {
-    let mut hosts = vec![];
-    let mut sockets = vec![];
+    let mut all = setting.kind.empty_list();
+    let mut count = 0;
     for part in parts {
-        let value = read_value(setting, part.get_ref())?;
-        if let Value::Hosts(more) = value {
-            hosts.extend(more);
-        } else if let Value::Sockets(more) = value {
-            sockets.extend(more);
-        } else {
-            unreachable!("only lists of hosts and sockets are lists");
+        if !part.get_ref().is_str() {
+            let (takes, example) = (setting.kind.name(), setting.example);
+            return Err(format!("takes {takes}, e.g. {example}"));
         }
+        all.append(read_value(setting, part.get_ref())?);
+        count += 1;
     }
-    Ok(if sockets.is_empty() {
-        Value::Hosts(hosts)
-    } else {
-        Value::Sockets(sockets)
-    })
+    if count == 0 && !setting.default.is_empty() {
+        let example = setting.example;
+        return Err(format!(
+            "is empty; give one, e.g. {example}, or leave it out"
+        ));
+    }
+    Ok(all)
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

@@ -5,7 +5,9 @@
 
 mod cross;
 mod groups;
+mod reload;
 mod types;
+mod upstream;
 mod values;
 
 use std::net::IpAddr;
@@ -18,6 +20,7 @@ pub use self::types::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
     RescueSettings, Settings, SiteSettings, UnknownHost,
 };
+pub use self::upstream::{FetchTimes, UpstreamTable};
 use self::values::Values;
 use super::read::{Complaint, SettingsFile};
 
@@ -33,6 +36,7 @@ impl Settings {
         let community = community(&values, &mut complaints);
         let settings = Self {
             site: site(&values, content),
+            upstream: upstream::upstream(&values, &mut complaints),
             link: LinkSettings {
                 rate: values.rate("link.rate"),
                 usable: values.share("link.usable"),
@@ -100,32 +104,6 @@ impl Settings {
         parameters.origins_max = self.rescue.origins_max;
         parameters.registry_period = self.rescue.registry_period;
         parameters
-    }
-
-    /// Settings that differ from `old` but take effect only at the next start.
-    pub fn restart_needed(&self, old: &Self) -> Vec<&'static str> {
-        let differs = [
-            ("site.name", self.site.name != old.site.name),
-            ("site.listen", self.site.listen != old.site.listen),
-            ("site.port", self.site.port != old.site.port),
-            ("site.cores", self.site.cores != old.site.cores),
-            ("link.rate", self.link.rate != old.link.rate),
-            ("[community]", self.community != old.community),
-            (
-                "rescue.wait_max",
-                self.rescue.wait_max != old.rescue.wait_max,
-            ),
-            ("[cache]", self.cache != old.cache),
-            ("[limits]", self.limits != old.limits),
-            ("admin.listen", self.admin != old.admin),
-            ("admin.names", self.admin_names != old.admin_names),
-            ("[log]", self.log != old.log),
-            ("state.folder", self.state_folder != old.state_folder),
-        ];
-        differs
-            .into_iter()
-            .filter_map(|(name, differs)| differs.then_some(name))
-            .collect()
     }
 }
 

@@ -66,12 +66,41 @@ settings! {
     "Port that visitors use, where it is not that of the first listen address; 0 means the same.";
     "site.folder", Kind::Path, "", "", Reload, "\"./public\"",
     "Folder to serve. Give this or `site.upstream`.";
-    "site.upstream", Kind::Text, "", "", Reload, "\"http://127.0.0.1:3000\"",
-    "Application to pass requests to. Give this or `site.folder`.";
+    "site.upstream", Kind::Endpoints, "", "", Reload, "[\"http://10.0.0.1:3000\", \"unix:/run/app.sock\"]",
+    "Application to pass requests to, in one place or several. Give this or `site.folder`.";
     "site.unknown_host", Kind::Choice(&["serve", "refuse"]), "serve", "", Reload, "\"refuse\"",
     "Whether a request for a name that is not ours gets the site, or 421.";
     "site.cores", Kind::Count(0, 64), "0", "", Restart, "2",
     "Threads that serve visitors; 0 means one for each core, and one alone on a link below 12.5 MB/s.";
+
+    "upstream.backup", Kind::Endpoints, "", "", Reload, "[\"http://10.0.0.9:3000\"]",
+    "Upstreams that are used while none of `site.upstream` is up.";
+    "upstream.connect_max", Kind::Time, "2 s", "[10 ms, 60 s]", Restart, "\"2 s\"",
+    "How long a connection to an upstream or origin may take.";
+    "upstream.first_byte_max", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
+    "How long an upstream or origin may take to begin its answer.";
+    "upstream.between_bytes_max", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
+    "How long the body of an answer may pause.";
+    "upstream.fetch_max", Kind::Time, "1 h", "[1 s, 1 day]", Restart, "\"1 h\"",
+    "How long an upstream or origin may take for a whole answer that many may wait for.";
+    "upstream.connections_max", Kind::Count(1, 65535), "128", "", Reload, "128",
+    "Requests at one upstream at a time; more of them wait.";
+    "upstream.idle_connections", Kind::Count(0, 65535), "32", "", Restart, "32",
+    "Connections to one upstream or origin that are kept open for the next request.";
+    "upstream.idle_time", Kind::Time, "30 s", "[1 s, 1 h]", Restart, "\"30 s\"",
+    "How long a connection is kept that nobody uses. Shorter than the upstream keeps it.";
+    "upstream.failures_max", Kind::Count(1, 1000), "3", "", Reload, "3",
+    "Failures in a row after which an upstream is left out: for 1 s, and each time for twice as long, up to 60 s.";
+    "upstream.count_server_errors", Kind::Flag, "false", "", Reload, "true",
+    "Whether answers with a status of 500 to 599 are failures of their upstream.";
+    "upstream.retry_share", Kind::Share, "20 %", "[0 %, 100 %]", Reload, "\"20 %\"",
+    "Part of requests that may be sent to a second upstream after the first had them and failed.";
+    "upstream.health_path", Kind::Text, "", "", Reload, "\"/healthz\"",
+    "Path by which all upstreams are checked all the time. Without it only one that was left out is, by a connection, before it is used again.";
+    "upstream.health_interval", Kind::Time, "2 s", "[100 ms, 1 h]", Reload, "\"2 s\"",
+    "Time between two checks of an upstream.";
+    "upstream.health_failures", Kind::Count(1, 1000), "2", "", Reload, "2",
+    "Failed checks in a row after which an upstream is left out.";
 
     "link.rate", Kind::Rate, "", "", Restart, "\"54 kB/s\"",
     "The outbound link, B. When given, the server keeps to it: it never sends more. When not, it is measured.";
@@ -128,10 +157,6 @@ settings! {
     "Disk for objects larger than `cache.object_memory_max`; needs `state.folder`.";
     "cache.object_memory_max", Kind::Size, "1 MiB", "", Restart, "\"1 MiB\"",
     "Objects larger than this go to disk.";
-    "cache.first_byte_max", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
-    "How long an origin or upstream may take to begin its answer.";
-    "cache.fetch_max", Kind::Time, "1 h", "[1 s, 1 day]", Restart, "\"1 h\"",
-    "How long an origin or upstream may take for a whole answer that many may wait for.";
     "cache.stale_if_error", Kind::Time, "10 min", "", Restart, "\"10 min\"",
     "How long past its lifetime an object is still served while its origin cannot be reached.";
 

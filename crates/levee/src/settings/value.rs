@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_proxy::Endpoint;
 use levee_vocab::{ByteRate, HostName};
 
 /// What a setting takes.
@@ -24,6 +25,8 @@ pub enum Kind {
     Socket,
     /// A list of addresses and ports.
     Sockets,
+    /// A list of places where upstreams listen.
+    Endpoints,
     /// A file or folder, seen from the settings file's folder.
     Path,
     /// `off`, `stdout`, or a file as with [`Kind::Path`].
@@ -55,6 +58,8 @@ pub enum Value {
     Address(IpAddr),
     /// Of [`Kind::Socket`] or [`Kind::Sockets`].
     Sockets(Vec<SocketAddr>),
+    /// Of [`Kind::Endpoints`].
+    Endpoints(Vec<Endpoint>),
     /// Of [`Kind::Path`], or a file of [`Kind::Output`].
     Path(PathBuf),
     /// Of [`Kind::Rate`].
@@ -67,6 +72,18 @@ pub enum Value {
     Share(f64),
     /// Of [`Kind::Flag`].
     Flag(bool),
+}
+
+impl Value {
+    /// Adds the parts of another list of the same kind.
+    pub(super) fn append(&mut self, more: Self) {
+        match (self, more) {
+            (Self::Hosts(all), Self::Hosts(more)) => all.extend(more),
+            (Self::Sockets(all), Self::Sockets(more)) => all.extend(more),
+            (Self::Endpoints(all), Self::Endpoints(more)) => all.extend(more),
+            (all, more) => unreachable!("a list has parts of one kind, not {all:?} and {more:?}"),
+        }
+    }
 }
 
 impl Kind {
@@ -89,6 +106,7 @@ impl Kind {
                 let socket = text.parse().map_err(|_| format!("`{text}` {expected}"))?;
                 Ok(Value::Sockets(vec![socket]))
             }
+            Self::Endpoints => endpoint(text).map(|endpoint| Value::Endpoints(vec![endpoint])),
             Self::Path => Ok(Value::Path(text.into())),
             Self::Output if ["off", "stdout"].contains(&text) => Ok(Value::Text(text.into())),
             Self::Output => Ok(Value::Path(text.into())),
@@ -108,7 +126,48 @@ impl Kind {
 
     /// Whether a list may be given.
     pub const fn is_list(self) -> bool {
-        matches!(self, Self::Hosts | Self::Sockets)
+        matches!(self, Self::Hosts | Self::Sockets | Self::Endpoints)
+    }
+
+    /// Whether a bare number can be meant: the others are told their unit, or that they are no
+    /// number.
+    pub const fn is_number(self) -> bool {
+        match self {
+            Self::Count(..) | Self::Rate | Self::Size | Self::Time | Self::Share => true,
+            Self::Text
+            | Self::Host
+            | Self::Hosts
+            | Self::Address
+            | Self::Socket
+            | Self::Sockets
+            | Self::Endpoints
+            | Self::Path
+            | Self::Output
+            | Self::Choice(_)
+            | Self::Flag => false,
+        }
+    }
+
+    /// A list without parts.
+    pub(super) const fn empty_list(self) -> Value {
+        match self {
+            Self::Sockets => Value::Sockets(Vec::new()),
+            Self::Endpoints => Value::Endpoints(Vec::new()),
+            Self::Text
+            | Self::Host
+            | Self::Hosts
+            | Self::Address
+            | Self::Socket
+            | Self::Path
+            | Self::Output
+            | Self::Rate
+            | Self::Size
+            | Self::Time
+            | Self::Share
+            | Self::Count(..)
+            | Self::Choice(_)
+            | Self::Flag => Value::Hosts(Vec::new()),
+        }
     }
 
     /// What the reference page calls it.
@@ -120,6 +179,7 @@ impl Kind {
             Self::Address => "IP address".into(),
             Self::Socket => "address:port".into(),
             Self::Sockets => "list of address:port".into(),
+            Self::Endpoints => "list of http://host:port or unix:/path".into(),
             Self::Path => "path".into(),
             Self::Output => "off, stdout, or path".into(),
             Self::Rate => "rate (kB/s, MB/s, kbit/s, Mbit/s)".into(),
@@ -131,6 +191,12 @@ impl Kind {
             Self::Flag => "true or false".into(),
         }
     }
+}
+
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    text.parse().map_err(|error| {
+        format!("`{text}` {error}, unlike `http://127.0.0.1:3000` and `unix:/run/app.sock`")
+    })
 }
 
 /// Splits `54 kB/s` into its number and its unit.

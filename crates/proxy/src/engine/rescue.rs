@@ -15,7 +15,7 @@ use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
-use crate::flight::{Miss, ObjectKey, Purpose, Source, Space, tunnel_channel};
+use crate::flight::{Miss, ObjectKey, Place, Purpose, Source, Space, tunnel_channel};
 use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
@@ -49,7 +49,7 @@ impl Core {
         }
         Work::Miss {
             source: Box::new(Source {
-                address: origin.address,
+                place: Place::Address(origin.address),
                 authority: origin.origin.to_string(),
                 key: origin.key,
                 ttl: origin.ttl,
@@ -61,7 +61,7 @@ impl Core {
     }
 
     /// What a request for an application of our own gets.
-    pub(super) fn upstream(&mut self, upstream: &Upstream, request: &Request<'_, '_>) -> Work {
+    pub(super) fn upstream(&self, upstream: &Upstream, request: &Request<'_, '_>) -> Work {
         if request.method == "TRACE" {
             return Work::Plain(Plain::new(405));
         }
@@ -77,7 +77,7 @@ impl Core {
         let authority = upstream.authority.as_deref().unwrap_or(request.authority);
         Work::Miss {
             source: Box::new(Source {
-                address: upstream.address,
+                place: Place::Upstreams(Arc::clone(&upstream.servers)),
                 authority: authority.to_owned(),
                 key: None,
                 ttl: std::time::Duration::ZERO,

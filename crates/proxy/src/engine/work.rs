@@ -152,7 +152,7 @@ impl Core {
             return Work::Plain(Plain::new(421));
         };
         match &found.content {
-            Content::Upstream(upstream) => self.upstream(&upstream.clone(), request),
+            Content::Upstream(upstream) => self.upstream(upstream, request),
             Content::Folder(_) => self.file(site, request, kind),
         }
     }

@@ -1,23 +1,35 @@
 //! One request to a source, until the head of its response.
 //!
+//! ```text
+//!  claim an upstream ─▶ connection, idle or new ─▶ send ─▶ head
+//!        ▲                    │ none                 │ none
+//!        └─── the next one ◀──┴── nothing was sent, or it may be sent twice
+//! ```
+//!
 //! A reused connection may have been closed by its other end in the meantime. Where nothing was
 //! sent on it, or the request may be sent twice, the request goes out once more on a fresh
-//! connection; never a third time.
+//! connection. Where there are several upstreams, a request that failed goes to another: always
+//! where nothing was sent; where it was, only if it has no body and an idempotent method, and if
+//! not too many are repeated already. A request that may have had its effect is never repeated (RFC
+//! 9110 section 9.2.2).
 
 use std::time::{Duration, SystemTime};
 
 use http::response::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use levee_control::{RetryGrant, UpstreamId};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::counters::count;
+use super::dial::Way;
 use super::pool::{History, Lease, Unanswered};
 use super::request::{Upload, build};
 use super::response::Arrival;
 use super::task::Fetch;
 use super::tunnel;
-use crate::flight::{BodyReceiver, FetchError, UploadWatch};
+use crate::flight::{BodyReceiver, Fault, FetchError, Place, UploadWatch};
+use crate::upstream::Claim;
 
 /// The head of a response, and the connection on which its body comes.
 pub(super) struct Reply {
@@ -30,65 +42,153 @@ pub(super) struct Reply {
 /// A response, and how long after its request it came.
 type Timed = (Response<Incoming>, Duration);
 
+/// Why an attempt came to nothing.
+struct Failed {
+    error: FetchError,
+    /// The request's body, where nothing was sent.
+    unsent: Option<Upload>,
+}
+
 impl Fetch {
-    /// Sends the request; once more on a fresh connection where a reused one proved dead and
-    /// nothing forbids it.
+    /// Sends the request, to another upstream or on another connection where that is safe and of
+    /// use, until there is a head.
     pub(super) async fn exchange(&mut self) -> Result<Reply, FetchError> {
-        let address = self.asker.source.address;
         // What goes up a tunnel waits until there is one.
         let is_body = |body: &mut BodyReceiver| !body.is_tunnel();
         let body = self.body.take_if(is_body);
         let repeatable = body.is_none() && self.asker.method.is_idempotent();
-        let limit = self.shared.settings.first_byte_timeout;
-        let patience = Patience {
-            limit,
-            deadline: Instant::now() + limit,
-            upload: body.as_ref().map(BodyReceiver::watch),
-        };
-        let request = self.request(body.map_or(Upload::None, Upload::Stream))?;
-        let mut lease = self.shared.pool.lease(address).await?;
-        let history = lease.history;
-        let request = match self.attempt(&mut lease, request, &patience).await? {
-            Ok(response) => return Ok(self.replied(response, lease)),
-            Err(Unanswered::Unsent(request)) if history == History::Reused => *request,
-            Err(Unanswered::Failed(error))
-                if history == History::Reused
-                    && repeatable
-                    && head_error(&error) == FetchError::ClosedEarly =>
-            {
-                self.request(Upload::None)?
+        let patience = Patience::new(self.shared.settings.first_byte_timeout, body.as_ref());
+        let mut upload = body.map_or(Upload::None, Upload::Stream);
+        let (mut tried, mut last) = (Vec::new(), None);
+        loop {
+            let (way, mut claim) = match self.way(&tried).await? {
+                Some(found) => found,
+                None => return Err(last.unwrap_or(FetchError::NameUnknown)),
+            };
+            let failed = match self.attempt(&way, upload, repeatable, &patience).await {
+                Ok((response, mut lease)) => {
+                    if let Some(claim) = &mut claim {
+                        claim.answered(response.0.status());
+                    }
+                    lease.claim = claim;
+                    return Ok(self.replied(response, lease));
+                }
+                Err(failed) => failed,
+            };
+            let Some(mut claim) = claim else {
+                return Err(failed.error);
+            };
+            claim.failed(failed.error);
+            upload = match failed.unsent {
+                Some(unsent) => unsent,
+                None if repeatable && self.grants_retry(failed.error) => Upload::None,
+                None => return Err(failed.error),
+            };
+            if failed.error.fault() != Fault::Source || patience.is_over() {
+                return Err(failed.error);
             }
-            Err(Unanswered::Unsent(_)) => return Err(FetchError::ClosedEarly),
-            Err(Unanswered::Failed(error)) => return Err(head_error(&error)),
-        };
-        count(&self.shared.tally.retries);
-        let mut lease = self.shared.pool.connect(address).await?;
-        match self.attempt(&mut lease, request, &patience).await? {
-            Ok(response) => Ok(self.replied(response, lease)),
-            Err(Unanswered::Unsent(_)) => Err(FetchError::ClosedEarly),
-            Err(Unanswered::Failed(error)) => Err(head_error(&error)),
+            count(&self.shared.tally.retries);
+            tried.push(claim.id());
+            last = Some(failed.error);
         }
     }
 
-    fn request(&self, body: Upload) -> Result<Request<Upload>, FetchError> {
-        let mut request = build(&self.asker, &self.intent, body)?;
+    fn request(&self, upload: Upload) -> Result<Request<Upload>, FetchError> {
+        let mut request = build(&self.asker, &self.intent, upload)?;
         if self.body.as_ref().is_some_and(BodyReceiver::is_tunnel) {
             tunnel::ask_for(request.headers_mut());
         }
         Ok(request)
     }
 
-    /// One attempt. Fails where it takes too long.
+    /// Where to send the request that was tried at `tried` before; none where there is nobody left.
+    async fn way(&self, tried: &[UpstreamId]) -> Result<Option<(Way, Option<Claim>)>, FetchError> {
+        let upstreams = match &self.asker.source.place {
+            Place::Address(address) => return Ok(Some((Way::to(*address), None))),
+            Place::Upstreams(upstreams) => upstreams,
+        };
+        let claiming = upstreams.claim(tried);
+        let claim = timeout(self.shared.settings.wait_max, claiming).await;
+        let claim = claim.map_err(|_| FetchError::Overloaded)?;
+        Ok(claim.map(|claim| (Way::of(&claim.member), Some(claim))))
+    }
+
+    /// Whether a request that was sent, and may be sent twice, is sent to another upstream.
+    fn grants_retry(&self, error: FetchError) -> bool {
+        let may = match error {
+            FetchError::ClosedEarly | FetchError::FirstByteTimeout => true,
+            FetchError::Loop
+            | FetchError::BadRequest
+            | FetchError::RequestAborted
+            | FetchError::Overloaded
+            | FetchError::NameUnknown
+            | FetchError::ConnectRefused
+            | FetchError::ConnectFailed
+            | FetchError::ConnectTimeout
+            | FetchError::BodyTimeout
+            | FetchError::Truncated
+            | FetchError::Malformed
+            | FetchError::Aborted => false,
+        };
+        match &self.asker.source.place {
+            Place::Address(_) => false,
+            Place::Upstreams(all) => may && all.grant_retry() == RetryGrant::Granted,
+        }
+    }
+
+    /// One attempt at one server: once more on a fresh connection where a reused one proved dead
+    /// and nothing forbids it.
     async fn attempt(
         &self,
-        lease: &mut Lease,
-        request: Request<Upload>,
+        way: &Way,
+        upload: Upload,
+        repeatable: bool,
         patience: &Patience,
-    ) -> Result<Result<Timed, Unanswered>, FetchError> {
+    ) -> Result<(Timed, Lease), Failed> {
+        let lease = match self.shared.pool.lease(way).await {
+            Ok(lease) => lease,
+            Err(error) => return Err(Failed::before(error, upload)),
+        };
+        let history = lease.history;
+        let failed = match self.send(lease, upload, patience).await {
+            Ok(answered) => return Ok(answered),
+            Err(failed) => failed,
+        };
+        let upload = match failed.unsent {
+            _ if history == History::Fresh => return Err(failed),
+            Some(unsent) => unsent,
+            None if repeatable && failed.error == FetchError::ClosedEarly => Upload::None,
+            None => return Err(failed),
+        };
+        count(&self.shared.tally.retries);
+        match self.shared.pool.connect(way).await {
+            Ok(lease) => self.send(lease, upload, patience).await,
+            Err(error) => Err(Failed::before(error, upload)),
+        }
+    }
+
+    /// Sends the request on a connection, and waits for the head. Fails where it takes too long.
+    async fn send(
+        &self,
+        mut lease: Lease,
+        upload: Upload,
+        patience: &Patience,
+    ) -> Result<(Timed, Lease), Failed> {
+        let sent = |error| Failed {
+            error,
+            unsent: None,
+        };
+        let request = self.request(upload).map_err(sent)?;
         self.shared.tally.fetched(&self.asker.key.space);
         let begun = Instant::now();
-        let response = patience.wait(lease.send(request)).await?;
-        Ok(response.map(|response| (response, begun.elapsed())))
+        match patience.wait(lease.send(request)).await.map_err(sent)? {
+            Ok(response) => Ok(((response, begun.elapsed()), lease)),
+            Err(Unanswered::Unsent(request)) => Err(Failed {
+                error: FetchError::ClosedEarly,
+                unsent: Some(request.into_body()),
+            }),
+            Err(Unanswered::Failed(error)) => Err(sent(head_error(&error))),
+        }
     }
 
     fn replied(&self, (response, delay): Timed, lease: Lease) -> Reply {
@@ -113,20 +213,42 @@ impl Fetch {
     }
 }
 
+impl Failed {
+    /// There was no connection to send anything on.
+    fn before(error: FetchError, upload: Upload) -> Self {
+        let unsent = Some(upload);
+        Self { error, unsent }
+    }
+}
+
 /// How long a response may take.
 struct Patience {
     limit: Duration,
-    /// For both attempts together.
+    /// For all attempts together: twice the limit, so that the second upstream has its full time
+    /// where the first used all of its own, and nobody waits for a third.
     deadline: Instant,
     /// The request's body: as long as it moves, the response is not late.
     upload: Option<UploadWatch>,
 }
 
 impl Patience {
+    fn new(limit: Duration, body: Option<&BodyReceiver>) -> Self {
+        Self {
+            limit,
+            deadline: Instant::now() + limit * 2,
+            upload: body.map(BodyReceiver::watch),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+    }
+
     async fn wait<T>(&self, sending: impl Future<Output = T>) -> Result<T, FetchError> {
         let late = FetchError::FirstByteTimeout;
         let Some(upload) = &self.upload else {
-            return timeout_at(self.deadline, sending).await.map_err(|_| late);
+            let deadline = self.deadline.min(Instant::now() + self.limit);
+            return timeout_at(deadline, sending).await.map_err(|_| late);
         };
         let mut sending = std::pin::pin!(sending);
         let mut before = upload.moved();

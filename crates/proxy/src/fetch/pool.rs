@@ -1,23 +1,21 @@
-//! Connections to sources, kept for the next request to the same address.
+//! Connections to sources, kept for the next request to the same one.
 //!
 //! hyper speaks HTTP on each of them; which connection a request gets is ours to decide, because a
 //! request that failed on a reused connection must be repeated on a fresh one and nowhere else.
 
 use std::collections::HashMap;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, SendRequest};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Instant, timeout};
 
+use super::dial::{Way, dial};
 use super::request::Upload;
 use crate::flight::{FetchError, lock};
+use crate::upstream::{Claim, Endpoint};
 
 /// How long a source may take to be ready for another request after the end of a response. It needs
 /// no time for that; a connection that is not ready has a problem.
@@ -29,7 +27,7 @@ pub(super) struct Pool {
     connect_timeout: Duration,
     idle_timeout: Duration,
     idle_max: usize,
-    idle: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
+    idle: Mutex<HashMap<Endpoint, Vec<Idle>>>,
 }
 
 #[derive(Debug)]
@@ -41,8 +39,10 @@ struct Idle {
 /// A connection in use. Dropping it closes the connection.
 #[derive(Debug)]
 pub(super) struct Lease {
-    address: SocketAddr,
+    endpoint: Endpoint,
     sender: SendRequest<Upload>,
+    /// The upstream that it keeps busy.
+    pub claim: Option<Claim>,
     /// Whether it served a request before.
     pub history: History,
 }
@@ -66,47 +66,19 @@ impl Pool {
         })
     }
 
-    /// An idle connection, or a new one.
-    pub async fn lease(&self, address: SocketAddr) -> Result<Lease, FetchError> {
-        match self.take_idle(address) {
-            Some(sender) => Ok(Lease {
-                address,
-                sender,
-                history: History::Reused,
-            }),
-            None => self.connect(address).await,
+    /// An idle connection, or a new one. Cancel safe.
+    pub async fn lease(&self, way: &Way) -> Result<Lease, FetchError> {
+        match self.take_idle(&way.endpoint) {
+            Some(sender) => Ok(Lease::new(way, sender, History::Reused)),
+            None => self.connect(way).await,
         }
     }
 
     /// A new connection. Cancel safe.
-    pub async fn connect(&self, address: SocketAddr) -> Result<Lease, FetchError> {
-        let connecting = async {
-            let stream = TcpStream::connect(address).await.map_err(|error| {
-                tracing::debug!("cannot connect to {address}: {error}");
-                connect_error(&error)
-            })?;
-            stream
-                .set_nodelay(true)
-                .map_err(|_| FetchError::ConnectFailed)?;
-            let (sender, connection) = Builder::new()
-                .handshake(TokioIo::new(stream))
-                .await
-                .map_err(|_| FetchError::ConnectFailed)?;
-            tokio::spawn(async move {
-                // Whoever waits for a response on it is told of the error as well.
-                if let Err(error) = connection.with_upgrades().await {
-                    tracing::trace!("connection to {address} ended: {error}");
-                }
-            });
-            Ok(Lease {
-                address,
-                sender,
-                history: History::Fresh,
-            })
-        };
-        timeout(self.connect_timeout, connecting)
-            .await
-            .unwrap_or(Err(FetchError::ConnectTimeout))
+    pub async fn connect(&self, way: &Way) -> Result<Lease, FetchError> {
+        let dialled = timeout(self.connect_timeout, dial(way)).await;
+        let sender = dialled.unwrap_or(Err(FetchError::ConnectTimeout))?;
+        Ok(Lease::new(way, sender, History::Fresh))
     }
 
     /// Keeps the connection for the next request, where its source is ready for one.
@@ -114,8 +86,12 @@ impl Pool {
         if !matches!(timeout(READY_WAIT, lease.sender.ready()).await, Ok(Ok(()))) {
             return;
         }
+        // Where the upstream was taken from the list meanwhile, nobody will ask for it again.
+        if lease.claim.as_ref().is_some_and(Claim::is_obsolete) {
+            return;
+        }
         let mut idle = lock(&self.idle);
-        let connections = idle.entry(lease.address).or_default();
+        let connections = idle.entry(lease.endpoint.clone()).or_default();
         connections.retain(|idle| !idle.sender.is_closed());
         if connections.len() < self.idle_max {
             connections.push(Idle {
@@ -127,16 +103,21 @@ impl Pool {
     }
 
     /// The connection that was used last: the likeliest to be alive.
-    fn take_idle(&self, address: SocketAddr) -> Option<SendRequest<Upload>> {
+    fn take_idle(&self, endpoint: &Endpoint) -> Option<SendRequest<Upload>> {
         let mut idle = lock(&self.idle);
-        let connections = idle.get_mut(&address)?;
+        let connections = idle.get_mut(endpoint)?;
         while let Some(connection) = connections.pop() {
             if connection.sender.is_ready() && connection.since.elapsed() < self.idle_timeout {
                 return Some(connection.sender);
             }
         }
-        idle.remove(&address);
+        idle.remove(endpoint);
         None
+    }
+
+    /// Closes the idle connections to these.
+    pub fn close(&self, endpoints: &[Endpoint]) {
+        lock(&self.idle).retain(|endpoint, _| !endpoints.contains(endpoint));
     }
 
     fn close_old(&self) {
@@ -149,6 +130,15 @@ impl Pool {
 }
 
 impl Lease {
+    fn new(way: &Way, sender: SendRequest<Upload>, history: History) -> Self {
+        Self {
+            endpoint: way.endpoint.clone(),
+            sender,
+            claim: None,
+            history,
+        }
+    }
+
     /// Sends a request and waits for the head of its response.
     pub async fn send(
         &mut self,
@@ -171,19 +161,6 @@ pub(super) enum Unanswered {
     Unsent(Box<Request<Upload>>),
     /// The connection failed; perhaps the request had its effect.
     Failed(hyper::Error),
-}
-
-/// Why there is no connection.
-fn connect_error(error: &io::Error) -> FetchError {
-    use std::io::ErrorKind;
-    // Most kinds of errors, now and to come, say that there is no way.
-    if matches!(error.kind(), ErrorKind::ConnectionRefused) {
-        FetchError::ConnectRefused
-    } else if matches!(error.kind(), ErrorKind::TimedOut) {
-        FetchError::ConnectTimeout
-    } else {
-        FetchError::ConnectFailed
-    }
 }
 
 async fn close_later(pool: Weak<Pool>, after: Duration) {

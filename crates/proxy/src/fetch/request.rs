@@ -64,7 +64,7 @@ pub(super) enum Intent {
 
 /// The request body towards a source.
 #[derive(Debug)]
-pub(super) enum Upload {
+pub(crate) enum Upload {
     None,
     Stream(BodyReceiver),
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use levee_vocab::Timestamp;
 
-use crate::flight::Purpose;
+use crate::flight::{Place, Purpose, Source};
 
 /// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves
 /// nothing.
@@ -96,11 +96,24 @@ pub struct DiskSettings {
 
 impl FetchSettings {
     /// Shared fetches that run at one source at a time.
-    pub(super) fn shared_width(&self, purpose: Purpose) -> usize {
-        match purpose {
-            Purpose::Rescue => self.rescue_fetches_per_source,
-            Purpose::Upstream => self.shared_fetches_per_source,
+    pub(super) fn shared_width(&self, source: &Source) -> usize {
+        match (source.purpose, &source.place) {
+            (Purpose::Rescue, _) => self.rescue_fetches_per_source,
+            (Purpose::Upstream, place) => self.shared_fetches_per_source * servers(place),
         }
+    }
+
+    /// Fetches for one visitor each that run at one source at a time.
+    pub(super) fn private_width(&self, source: &Source) -> usize {
+        self.private_fetches_per_source * servers(&source.place)
+    }
+}
+
+/// How many share the work.
+fn servers(place: &Place) -> usize {
+    match place {
+        Place::Address(_) => 1,
+        Place::Upstreams(upstreams) => upstreams.count().max(1),
     }
 }
 

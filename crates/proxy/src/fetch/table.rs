@@ -1,7 +1,6 @@
 //! The flights under way: which can be joined, and how many there are, in all and for each source.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use levee_vocab::Purge;
@@ -10,7 +9,7 @@ use super::FetchSettings;
 use super::lane::Lane;
 use super::purges::{Moment, PurgeLog, is_meant};
 use crate::cache::CacheKey;
-use crate::flight::{Flight, Overloaded, Party, Source, Space};
+use crate::flight::{Flight, Overloaded, Party, Place, Source, Space};
 use crate::tags::Tags;
 
 /// See the head of this file.
@@ -19,7 +18,7 @@ pub(super) struct Table {
     listed: HashMap<CacheKey, Listed>,
     /// Purges that flights under way may have been overtaken by.
     pub log: PurgeLog,
-    sources: HashMap<SocketAddr, Lanes>,
+    sources: HashMap<Place, Lanes>,
     flights: usize,
 }
 
@@ -46,7 +45,7 @@ pub(super) struct Ticket {
     pub lane: Arc<Lane>,
     /// When the fetch began, by the log of purges.
     pub began: Moment,
-    address: SocketAddr,
+    place: Place,
 }
 
 /// Whether a flight can still be joined by those who ask for its key.
@@ -78,12 +77,12 @@ impl Table {
         if self.flights >= settings.flights_max {
             return Err(Overloaded::Flights);
         }
-        let address = source.address;
-        let shared_width = settings.shared_width(source.purpose);
-        let lanes = self.sources.entry(address).or_insert_with(|| Lanes {
+        let place = &source.place;
+        let lanes = self.sources.entry(place.clone());
+        let lanes = lanes.or_insert_with(|| Lanes {
             flights: 0,
-            shared: Lane::new(shared_width),
-            private: Lane::new(settings.private_fetches_per_source),
+            shared: Lane::new(settings.shared_width(source)),
+            private: Lane::new(settings.private_width(source)),
         });
         if lanes.flights >= settings.flights_per_source_max {
             return Err(Overloaded::Source);
@@ -98,7 +97,7 @@ impl Table {
             flight: Arc::clone(flight),
             lane: Arc::clone(lane),
             began: self.log.fetch_begins(),
-            address,
+            place: place.clone(),
             key: key.clone(),
         };
         if let Some(key) = key {
@@ -144,10 +143,10 @@ impl Table {
         self.unlist(ticket);
         self.log.fetch_ends(ticket.began);
         self.flights -= 1;
-        if let Some(lanes) = self.sources.get_mut(&ticket.address) {
+        if let Some(lanes) = self.sources.get_mut(&ticket.place) {
             lanes.flights -= 1;
             if lanes.flights == 0 {
-                self.sources.remove(&ticket.address);
+                self.sources.remove(&ticket.place);
             }
         }
     }

@@ -395,8 +395,13 @@ impl Fetch {
     async fn fill(&mut self, reply: Reply, keeping: Option<Keeping>) -> Result<(), FetchError> {
         let mut body = reply.body;
         let mut filling = Filling::new(self, keeping);
-        filling.fill(&mut body).await?;
-        self.shared.pool.give_back(reply.lease).await;
+        let filled = filling.fill(&mut body).await;
+        let mut lease = reply.lease;
+        if let (Err(error), Some(claim)) = (&filled, &mut lease.claim) {
+            claim.failed(*error);
+        }
+        filled?;
+        self.shared.pool.give_back(lease).await;
         Ok(())
     }
 

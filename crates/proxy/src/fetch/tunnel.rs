@@ -76,6 +76,8 @@ impl Fetch {
         let upgraded = upgraded
             .map_err(|_| FetchError::FirstByteTimeout)?
             .map_err(|_| FetchError::ClosedEarly)?;
+        // A tunnel may last for days and has a limit of its own: it must not keep requests waiting.
+        drop(reply.lease.claim.take());
         let head = self.tunnel_head(&reply);
         let flight = &self.ticket.flight;
         flight.publish(&head.into(), Audience::FirstOnly, Kept::Window);

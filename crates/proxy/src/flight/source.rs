@@ -1,6 +1,8 @@
 //! What is missing, and where it can be had.
 
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,12 +10,13 @@ use http::Method;
 use levee_vocab::FetchKey;
 
 use super::{BodyReceiver, ObjectKey};
+use crate::upstream::Upstreams;
 
 /// Where an object can be had.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// Where to connect to: never looked up by name, so that a name cannot lead us elsewhere.
-    pub address: SocketAddr,
+    /// Where to connect to.
+    pub place: Place,
     /// What goes into the Host field.
     pub authority: String,
     /// Secret of the rescue, sent as `levee-fetch`.
@@ -22,6 +25,38 @@ pub struct Source {
     pub ttl: Duration,
     /// Why we fetch.
     pub purpose: Purpose,
+}
+
+/// Where to connect to.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// At an address: never looked up by name, so that a name cannot lead us elsewhere.
+    Address(SocketAddr),
+    /// At one of our own site's upstreams.
+    Upstreams(Arc<Upstreams>),
+}
+
+impl PartialEq for Place {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Address(one), Self::Address(other)) => one == other,
+            (Self::Upstreams(one), Self::Upstreams(other)) => Arc::ptr_eq(one, other),
+            (Self::Address(_), Self::Upstreams(_)) | (Self::Upstreams(_), Self::Address(_)) => {
+                false
+            }
+        }
+    }
+}
+
+impl Eq for Place {}
+
+impl Hash for Place {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self {
+            Self::Address(address) => address.hash(hasher),
+            Self::Upstreams(upstreams) => Arc::as_ptr(upstreams).hash(hasher),
+        }
+    }
 }
 
 /// Why we fetch; decides what is cached and what is stripped.

@@ -15,8 +15,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use levee_proxy::{
-    FetchError, FetchSettings, Fetcher, Miss, ObjectKey, Overloaded, Progress, Purpose,
-    ResponseHead, Source, Space, Stored, Waiting, Waker,
+    FetchError, FetchSettings, Fetcher, Miss, ObjectKey, Overloaded, Place, Progress, Purpose,
+    ResponseHead, Source, Space, Stored, UpstreamSettings, Upstreams, Waiting, Waker,
 };
 use levee_vocab::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -218,6 +218,13 @@ impl Stage {
             .fetch_add(time.as_nanos() as u64, Ordering::SeqCst);
     }
 
+    /// A group of these upstreams, by the stage's clock.
+    pub fn group(&self, settings: UpstreamSettings) -> Arc<Upstreams> {
+        let hands = self.clock.clone();
+        let now = move || Timestamp::from_nanoseconds(hands.load(Ordering::SeqCst));
+        Upstreams::new(settings, Arc::new(now))
+    }
+
     pub fn lookup(&self, request: &Request) -> Option<Arc<Stored>> {
         let (space, target) = (&request.space, request.target.as_bytes());
         self.fetcher
@@ -277,7 +284,7 @@ impl Request {
             method: Method::GET,
             fields: Vec::new(),
             source: Source {
-                address: origin.address,
+                place: Place::Address(origin.address),
                 authority: "www.example.org".to_owned(),
                 key: None,
                 ttl: Duration::from_secs(60),
@@ -292,6 +299,23 @@ impl Request {
         request.space = Space::Own;
         request.source.purpose = Purpose::Upstream;
         request
+    }
+
+    /// For one of several upstreams.
+    pub fn balanced(upstreams: &Arc<Upstreams>, target: &str) -> Self {
+        Self {
+            space: Space::Own,
+            target: target.to_owned(),
+            method: Method::GET,
+            fields: Vec::new(),
+            source: Source {
+                place: Place::Upstreams(Arc::clone(upstreams)),
+                authority: "www.example.org".to_owned(),
+                key: None,
+                ttl: Duration::from_secs(60),
+                purpose: Purpose::Upstream,
+            },
+        }
     }
 
     pub fn with(mut self, name: &str, value: &str) -> Self {

@@ -10,7 +10,7 @@ use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
-    Sample, Site, SiteTable, UnknownHost, Upstream,
+    Sample, Site, SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
 };
 use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
 
@@ -57,14 +57,14 @@ impl Setup {
             .build()
             .unwrap();
         let folder = tempfile::tempdir().unwrap();
+        let clock: levee_proxy::Clock = Arc::new(|| levee_net::Clock.now());
         let content = match self.upstream {
             Some(address) => Content::Upstream(Upstream {
-                address,
+                servers: Upstreams::new(UpstreamSettings::at(&[address]), Arc::clone(&clock)),
                 authority: None,
             }),
             None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
         };
-        let clock: levee_proxy::Clock = Arc::new(|| levee_net::Clock.now());
         let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
         let bound = Front::bind(self.settings, &Inherited::default()).unwrap();
         let front = bound.start(FrontParts {

@@ -1,7 +1,5 @@
 //! One function for each table of the file: its values as one part of the settings.
 
-use std::path::PathBuf;
-
 use levee_observe::LogTarget;
 
 use super::types::{
@@ -9,40 +7,27 @@ use super::types::{
 };
 use super::values::Values;
 use crate::settings::read::Complaint;
+use crate::settings::table::SETTINGS;
 
 pub(super) fn content(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Content {
     let folder = values.path("site.folder");
-    let upstream = values.text("site.upstream");
-    let complain = |text: &str, line| Complaint {
-        line,
-        text: text.into(),
+    let is_upstream = !values.endpoints("site.upstream").is_empty();
+    let mut complain = |text: &str, line| {
+        let text = text.into();
+        complaints.push(Complaint { line, text });
     };
-    match (folder, upstream.is_empty()) {
-        (Some(folder), true) => Content::Folder(folder),
-        (None, false) => match upstream
-            .strip_prefix("http://")
-            .map(|rest| rest.trim_end_matches('/'))
-        {
-            Some(authority) if !authority.is_empty() && !authority.contains(['/', '@', '?']) => {
-                Content::Upstream {
-                    authority: authority.into(),
-                }
-            }
-            Some(_) | None => {
-                let text = "site.upstream must be like \"http://127.0.0.1:3000\", without a path";
-                complaints.push(complain(text, values.file.line("site.upstream")));
-                Content::Folder(PathBuf::new())
-            }
-        },
-        (Some(_), false) => {
+    match (folder, is_upstream) {
+        (Some(folder), false) => Content::Folder(folder),
+        (None, true) => Content::Upstream,
+        (Some(_), true) => {
             let text = "give site.folder or site.upstream, not both";
-            complaints.push(complain(text, values.file.line("site.upstream")));
-            Content::Folder(PathBuf::new())
+            complain(text, values.file.line("site.upstream"));
+            Content::Upstream
         }
-        (None, true) => {
+        (None, false) => {
             let text = "nothing to serve: give site.folder = \"./public\" or site.upstream = \"http://127.0.0.1:3000\"";
-            complaints.push(complain(text, None));
-            Content::Folder(PathBuf::new())
+            complain(text, None);
+            Content::Upstream
         }
     }
 }
@@ -70,7 +55,10 @@ pub(super) fn community(
     values: &Values<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Option<CommunitySettings> {
-    let registry = values.sockets("community.registry").into_iter().next()?;
+    let Some(registry) = values.sockets("community.registry").into_iter().next() else {
+        complain_of_lonely(values, complaints);
+        return None;
+    };
     let Some(alias_domain) = values.hosts("community.alias_domain").into_iter().next() else {
         let text = "community.alias_domain is missing: whoever joins a community gives out names under it, \
                     e.g. alias_domain = \"aliases.example.net\"";
@@ -102,6 +90,24 @@ pub(super) fn community(
     })
 }
 
+/// Settings of a community that nobody joins.
+fn complain_of_lonely(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
+    let of_community = SETTINGS
+        .iter()
+        .filter(|setting| setting.name.starts_with("community."));
+    for setting in of_community {
+        if values.file.given(setting.name).is_some() {
+            complaints.push(Complaint {
+                line: values.file.line(setting.name),
+                text: format!(
+                    "{}: means nothing without community.registry, by which a site joins a community",
+                    setting.name
+                ),
+            });
+        }
+    }
+}
+
 pub(super) fn rescue(values: &Values<'_>) -> RescueSettings {
     RescueSettings {
         thresholds: [
@@ -128,8 +134,6 @@ pub(super) fn cache(values: &Values<'_>) -> CacheSettings {
         memory: values.number("cache.memory"),
         disk: values.number("cache.disk"),
         object_memory_max: values.number("cache.object_memory_max"),
-        first_byte_max: values.time("cache.first_byte_max"),
-        fetch_max: values.time("cache.fetch_max"),
         stale_if_error: values.time("cache.stale_if_error"),
     }
 }

@@ -7,11 +7,15 @@ use std::time::Duration;
 use levee_observe::LogTarget;
 use levee_vocab::{ByteRate, HostName};
 
+use super::upstream::UpstreamTable;
+
 /// Everything that the operator decided, or that the defaults decided for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The site.
     pub site: SiteSettings,
+    /// Applications behind it, and how long fetches may take.
+    pub upstream: UpstreamTable,
     /// Its link.
     pub link: LinkSettings,
     /// Its community; none where it stands alone.
@@ -56,11 +60,8 @@ pub struct SiteSettings {
 pub enum Content {
     /// Files of a folder.
     Folder(PathBuf),
-    /// What an application answers at this address; `authority` is its Host.
-    Upstream {
-        /// `host:port` as it stood in the URL.
-        authority: String,
-    },
+    /// What an application answers; where it is stands in [`Settings::upstream`].
+    Upstream,
 }
 
 /// What happens to a request for a name that is not ours.
@@ -136,10 +137,6 @@ pub struct CacheSettings {
     pub disk: u64,
     /// Largest object in memory.
     pub object_memory_max: u64,
-    /// Longest wait for the first byte.
-    pub first_byte_max: Duration,
-    /// Longest time for a whole answer that many may wait for.
-    pub fetch_max: Duration,
     /// How long stale objects stand in for a dead origin.
     pub stale_if_error: Duration,
 }

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_proxy::Endpoint;
 use levee_vocab::{ByteRate, HostName};
 
 use crate::settings::read::SettingsFile;
@@ -83,6 +84,13 @@ impl Values<'_> {
     pub fn hosts(&self, name: &str) -> Vec<HostName> {
         match self.value(name) {
             Some(Value::Hosts(hosts)) => hosts,
+            _ => vec![],
+        }
+    }
+
+    pub fn endpoints(&self, name: &str) -> Vec<Endpoint> {
+        match self.value(name) {
+            Some(Value::Endpoints(endpoints)) => endpoints,
             _ => vec![],
         }
     }

@@ -1,0 +1,42 @@
+//! What of a changed file takes effect while the server runs, and what waits for the next start.
+
+use super::types::Settings;
+
+macro_rules! waiting {
+    ($new:ident, $running:ident, $($name:literal: $($field:ident).+;)*) => {{
+        let mut later = vec![];
+        $(if $new.$($field).+ != $running.$($field).+ {
+            later.push($name);
+            $new.$($field).+.clone_from(&$running.$($field).+);
+        })*
+        later
+    }};
+}
+
+impl Settings {
+    /// Puts back what takes effect only at the next start, so that these are the settings in force
+    /// when a server that runs with `running` has read them. Gives the names of what waits.
+    pub fn wait_for_restart(&mut self, running: &Self) -> Vec<&'static str> {
+        waiting! { self, running,
+            "site.name": site.name;
+            "site.listen": site.listen;
+            "site.port": site.port;
+            "site.cores": site.cores;
+            "upstream.connect_max": upstream.times.connect;
+            "upstream.first_byte_max": upstream.times.first_byte;
+            "upstream.between_bytes_max": upstream.times.between_bytes;
+            "upstream.fetch_max": upstream.times.whole;
+            "upstream.idle_time": upstream.times.idle;
+            "upstream.idle_connections": upstream.idle_connections;
+            "link.rate": link.rate;
+            "[community]": community;
+            "rescue.wait_max": rescue.wait_max;
+            "[cache]": cache;
+            "[limits]": limits;
+            "admin.listen": admin;
+            "admin.names": admin_names;
+            "[log]": log;
+            "state.folder": state_folder;
+        }
+    }
+}
