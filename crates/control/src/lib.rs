@@ -7,8 +7,8 @@
 //!
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
-//! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the rescue: `upstreams`,
-//! which application of a site gets a request.
+//! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the
+//! rescue: `upstreams`, which application of a site gets a request.
 
 mod aliases;
 mod allocation;
