@@ -16,6 +16,7 @@ mod drive;
 mod ends;
 mod handover;
 mod messages;
+mod parts;
 mod pump;
 mod refuse;
 mod rescue;

@@ -17,6 +17,7 @@ mod compressor;
 mod conditions;
 mod entry;
 mod folder;
+mod ranges;
 mod table;
 
 pub(crate) use coding::Accepted;

@@ -9,20 +9,26 @@
 //! A flow gives the next bytes when the last ones are out, so what waits for a slow visitor is one
 //! piece, not a response.
 
+mod parts;
 mod tunnel;
 mod upload;
+mod wanted;
 
 use bytes::Bytes;
 use levee_vocab::Timestamp;
 
 use crate::answer::{Body, FileHandle};
+use crate::files::Judgement;
 use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting};
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
 
+pub(crate) use parts::{Parts, Whole};
 use tunnel::Settled;
 pub(crate) use tunnel::Tunnel;
 pub(crate) use upload::{Fed, Gathering, Upload};
+pub(crate) use wanted::Wanted;
+use wanted::Window;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -40,6 +46,8 @@ pub(crate) struct Flow {
     uploaded: u64,
     interim: Interim,
     tunnel: Tunnel,
+    wanted: Option<Box<Wanted>>,
+    window: Option<Window>,
 }
 
 /// What a flow begins with.
@@ -48,6 +56,8 @@ pub(crate) struct FlowStart {
     pub upload: Option<Upload>,
     /// Whether a tunnel is asked for, and how it begins.
     pub tunnel: Tunnel,
+    /// Conditions that the fetch does not know of.
+    pub wanted: Option<Box<Wanted>>,
     pub expectation: Expectation,
     /// Header lines of ours.
     pub lines: Vec<u8>,
@@ -82,6 +92,7 @@ pub(crate) enum Flowed {
 #[derive(Debug)]
 enum Source {
     Flight(Waiting),
+    Parts(Parts),
     /// Not done until the status is there.
     Gathering {
         done: Option<u16>,
@@ -124,18 +135,16 @@ impl Flow {
     pub fn new(start: FlowStart) -> Self {
         let interim = Interim::of(start.expectation, start.upload.as_ref());
         Self {
-            source: Source::Flight(start.waiting),
-            state: State::Head,
             lines: start.lines,
             closing: start.closing,
             is_head: start.is_head,
             knows_chunks: start.knows_chunks,
             tags: start.tags,
-            status: 0,
             upload: start.upload,
-            uploaded: 0,
             interim,
             tunnel: start.tunnel,
+            wanted: start.wanted,
+            ..Self::empty(Source::Flight(start.waiting))
         }
     }
 
@@ -143,18 +152,30 @@ impl Flow {
     pub fn gather(gathering: Gathering, closing: Closing, expectation: Expectation) -> Self {
         let upload = Upload::gather(gathering);
         Self {
-            source: Source::Gathering { done: None },
+            closing,
+            interim: Interim::of(expectation, Some(&upload)),
+            upload: Some(upload),
+            ..Self::empty(Source::Gathering { done: None })
+        }
+    }
+
+    /// A flow from `source` that has nothing else.
+    fn empty(source: Source) -> Self {
+        Self {
+            source,
             state: State::Head,
             lines: Vec::new(),
-            closing,
+            closing: Closing::Stay,
             is_head: false,
             knows_chunks: true,
             tags: TagLine::Hidden,
             status: 0,
-            interim: Interim::of(expectation, Some(&upload)),
-            upload: Some(upload),
+            upload: None,
             uploaded: 0,
+            interim: Interim::None,
             tunnel: Tunnel::None,
+            wanted: None,
+            window: None,
         }
     }
 
@@ -167,7 +188,15 @@ impl Flow {
     pub fn result(&self) -> CacheResult {
         match &self.source {
             Source::Flight(waiting) => waiting.result(),
-            Source::Gathering { .. } => CacheResult::Passed,
+            Source::Gathering { .. } | Source::Parts(_) => CacheResult::Passed,
+        }
+    }
+
+    /// Whether it is from elsewhere.
+    pub const fn is_fetched(&self) -> bool {
+        match &self.source {
+            Source::Flight(_) => true,
+            Source::Gathering { .. } | Source::Parts(_) => false,
         }
     }
 
@@ -193,13 +222,20 @@ impl Flow {
             }
             let progress = match &mut self.source {
                 Source::Flight(waiting) => waiting.read(),
+                Source::Parts(parts) => match parts.next(out) {
+                    Some(body) => return Flowed::More(body),
+                    None => {
+                        self.state = State::Over;
+                        continue;
+                    }
+                },
                 Source::Gathering { done: None } => Progress::Nothing,
                 Source::Gathering { done: Some(status) } => {
                     let status = *status;
                     return self.say(status, date, out);
                 }
             };
-            match progress {
+            match self.cut(progress) {
                 Progress::Nothing if out.is_empty() => return Flowed::Nothing,
                 Progress::Nothing => return Flowed::More(Body::Empty),
                 Progress::Head(head) => self.write_head(&head, now, out),
@@ -229,10 +265,21 @@ impl Flow {
     }
 
     fn write_head(&mut self, head: &ResponseHead, now: Timestamp, out: &mut Vec<u8>) {
-        let status = head.status.as_u16();
+        let (status, length) = match self.judge(head) {
+            Judgement::NotModified => (304, None),
+            Judgement::Part { start, end } => {
+                self.window = Some(Window::new(start, end));
+                (206, Some(end - start))
+            }
+            Judgement::Unsatisfiable => (416, Some(0)),
+            Judgement::Whole | Judgement::Parts(_) | Judgement::Failed => {
+                (head.status.as_u16(), head.length)
+            }
+        };
         self.status = status;
         push_status(status, out);
         out.extend_from_slice(&head.lines);
+        self.push_window(head.length, out);
         if self.settle_tunnel(status) == Settled::Open {
             out.extend_from_slice(b"\r\n");
             self.state = State::Plain;
@@ -249,7 +296,7 @@ impl Flow {
             out.extend_from_slice(b"\r\n");
         }
         let has_body = !self.is_head && status != 204 && status != 304;
-        match head.length {
+        match length {
             Some(length) if status != 204 => {
                 out.extend_from_slice(b"content-length: ");
                 push_number(length, out);
@@ -261,8 +308,8 @@ impl Flow {
             None if has_body => self.closing = Closing::Close,
             Some(_) | None => {}
         }
-        self.state = match (has_body, head.length) {
-            (false, _) => State::Over,
+        self.state = match (has_body, length) {
+            (false, _) | (true, Some(0)) => State::Over,
             (true, None) if self.knows_chunks => State::Chunks,
             (true, _) => State::Plain,
         };

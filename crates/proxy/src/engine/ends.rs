@@ -23,7 +23,8 @@ impl Core {
         if !is_tunnel {
             self.counters.note_end(answer.status, latency);
         }
-        if let Some(flow) = answer.flow.as_ref().filter(|_| !is_tunnel) {
+        let fetched = answer.flow.as_ref().filter(|flow| flow.is_fetched());
+        if let Some(flow) = fetched.filter(|_| !is_tunnel) {
             let share = 1.0 / 16.0;
             self.usual_bytes += (answer.sent as f64 - self.usual_bytes) * share;
             if let Some(record) = &mut answer.record {

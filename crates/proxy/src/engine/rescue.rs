@@ -16,7 +16,7 @@ use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{Miss, ObjectKey, Place, Purpose, Source, Space, tunnel_channel};
-use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload};
+use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
@@ -100,7 +100,7 @@ impl Core {
         let judgement = judgement_of(&stored, request);
         let head = stored.head.lines.len() as u64 + HEAD_BYTES;
         Some(Work::Stored {
-            bytes: head + sent_bytes(judgement, stored.body.length(), request),
+            bytes: head + sent_bytes(&judgement, stored.body.length(), request),
             judgement,
             stored,
             origin: origin.cloned(),
@@ -120,15 +120,18 @@ impl Core {
         let (status, start, end) = match judgement {
             Judgement::Whole => (stored.head.status.as_u16(), 0, size),
             Judgement::Part { start, end } => (206, start, end),
+            Judgement::Parts(ranges) => {
+                let mut lines = Vec::with_capacity(512);
+                self.push_stored_lines(request, visit, stored, origin, &mut lines);
+                return self.stored_parts(visit, stored, &lines, ranges);
+            }
             Judgement::NotModified => (304, 0, 0),
+            Judgement::Failed => return self.plain(request, visit, &Plain::new(412)),
             Judgement::Unsatisfiable => return self.plain(request, visit, &unsatisfiable(size)),
         };
         let mut head = self.pool.take();
         push_status(status, &mut head);
-        head.extend_from_slice(&stored.head.lines);
-        head.extend_from_slice(b"age: ");
-        push_number(stored.age(self.now).as_secs(), &mut head);
-        head.extend_from_slice(b"\r\n");
+        self.push_stored_lines(request, visit, stored, origin, &mut head);
         match status {
             206 => push_range(start, end, size, &mut head),
             204 | 304 => {}
@@ -137,10 +140,6 @@ impl Core {
                 push_number(size, &mut head);
                 head.extend_from_slice(b"\r\n");
             }
-        }
-        push_alias_lines(request, origin, &mut head);
-        if visit.kind == Kind::Fetch {
-            stored.head.tags.push_line(&mut head);
         }
         head.extend_from_slice(visit.closing.line());
         head.extend_from_slice(b"\r\n");
@@ -154,6 +153,25 @@ impl Core {
             },
         };
         Answer::new(head, body, visit.kind, status)
+    }
+
+    /// The lines of a cached object, but for those that say how it is framed.
+    fn push_stored_lines(
+        &self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        stored: &Stored,
+        origin: Option<&OriginRoute>,
+        out: &mut Vec<u8>,
+    ) {
+        out.extend_from_slice(&stored.head.lines);
+        out.extend_from_slice(b"age: ");
+        push_number(stored.age(self.now).as_secs(), out);
+        out.extend_from_slice(b"\r\n");
+        push_alias_lines(request, origin, out);
+        if visit.kind == Kind::Fetch {
+            stored.head.tags.push_line(out);
+        }
     }
 
     /// Begins to fetch what nobody here has.
@@ -254,6 +272,7 @@ impl Core {
             waiting,
             upload: to.upload,
             tunnel: to.tunnel,
+            wanted: Wanted::of(request),
             lines,
             closing: visit.closing,
             expectation: request.expectation(),
@@ -283,8 +302,9 @@ fn judgement_of(stored: &Stored, request: &Request<'_, '_>) -> Judgement {
             let has = Validators {
                 etag: stored.head.header("etag"),
                 modified: stored.head.header("last-modified"),
+                date: stored.head.header("date"),
             };
-            judge(Conditions::of(request), has, stored.body.length())
+            judge(Conditions::for_cache(request), has, stored.body.length())
         }
         _ => Judgement::Whole,
     }

@@ -108,8 +108,8 @@ impl Work {
     /// Whether a rescue server could answer it as well, and more than the redirect is saved.
     pub fn is_shareable(&self) -> bool {
         let is_body = |judgement: &Judgement| match judgement {
-            Judgement::Whole | Judgement::Part { .. } => true,
-            Judgement::NotModified | Judgement::Unsatisfiable => false,
+            Judgement::Whole | Judgement::Part { .. } | Judgement::Parts(_) => true,
+            Judgement::Failed | Judgement::NotModified | Judgement::Unsatisfiable => false,
         };
         match self {
             Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
@@ -288,6 +288,14 @@ impl Core {
                 push_range(start, end, entry.size, &mut head);
                 (206, start, end)
             }
+            Judgement::Parts(ranges) => {
+                self.pool.give(head);
+                return self.file_parts(visit, entry, ranges);
+            }
+            Judgement::Failed => {
+                self.pool.give(head);
+                return self.plain(request, visit, &Plain::new(412));
+            }
             Judgement::NotModified => {
                 push_status(304, &mut head);
                 head.extend_from_slice(entry.validators().as_bytes());
@@ -318,9 +326,10 @@ fn file_work(entry: Rc<FileEntry>, request: &Request<'_, '_>) -> Work {
     let has = Validators {
         etag: Some(entry.etag.as_bytes()),
         modified: Some(entry.modified.as_bytes()),
+        date: None,
     };
     let judgement = judge(Conditions::of(request), has, entry.size);
-    let body = sent_bytes(judgement, entry.size, request);
+    let body = sent_bytes(&judgement, entry.size, request);
     Work::File {
         bytes: entry.head.len() as u64 + LATE_LINES_BYTES + body,
         judgement,
@@ -329,12 +338,13 @@ fn file_work(entry: Rc<FileEntry>, request: &Request<'_, '_>) -> Work {
 }
 
 /// Bytes of the body that are sent.
-pub(super) fn sent_bytes(judgement: Judgement, size: u64, request: &Request<'_, '_>) -> u64 {
+pub(super) fn sent_bytes(judgement: &Judgement, size: u64, request: &Request<'_, '_>) -> u64 {
     match judgement {
         _ if request.method == "HEAD" => 0,
         Judgement::Whole => size,
         Judgement::Part { start, end } => end - start,
-        Judgement::NotModified | Judgement::Unsatisfiable => 0,
+        Judgement::Parts(ranges) => ranges.iter().map(|part| part.end - part.start).sum(),
+        Judgement::Failed | Judgement::NotModified | Judgement::Unsatisfiable => 0,
     }
 }
 

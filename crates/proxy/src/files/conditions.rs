@@ -1,13 +1,17 @@
 //! Conditional and partial requests (RFC 9110 sections 13 and 14), for files and cached objects
 //! alike.
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::ranges::{self, Cut};
 use crate::request::{Fields, Request};
 
 /// The conditions of a request.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Conditions<'b> {
+    pub if_match: Option<&'b [u8]>,
+    pub if_unmodified_since: Option<&'b [u8]>,
     pub if_none_match: Option<&'b [u8]>,
     pub if_modified_since: Option<&'b [u8]>,
     pub if_range: Option<&'b [u8]>,
@@ -21,60 +25,112 @@ pub(crate) struct Validators<'a> {
     pub etag: Option<&'a [u8]>,
     /// As it is written in Last-Modified.
     pub modified: Option<&'a [u8]>,
+    /// When the response was made, as its Date says; none where it is made now.
+    pub date: Option<&'a [u8]>,
 }
 
 /// What to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
+    /// 412.
+    Failed,
+    /// 304.
+    NotModified,
     Whole,
     /// 206 with the bytes from `start` to before `end`.
     Part {
         start: u64,
         end: u64,
     },
-    /// 304.
-    NotModified,
+    /// 206 with several parts: in order, apart from each other, at least two.
+    Parts(Box<[Range<u64>]>),
     /// 416.
     Unsatisfiable,
 }
 
 impl<'b> Conditions<'b> {
-    /// The conditions of `request`. A range is for GET only.
+    /// The conditions of `request` for an object of our own. A range is for GET only.
     pub fn of(request: &Request<'_, 'b>) -> Self {
         let fields: &Fields<'b> = &request.fields;
-        let range = fields.range.filter(|_| request.method == "GET");
         Self {
+            if_match: fields.if_match,
+            if_unmodified_since: fields.if_unmodified_since,
+            ..Self::for_cache(request)
+        }
+    }
+
+    /// Those that a cache may judge.
+    pub fn for_cache(request: &Request<'_, 'b>) -> Self {
+        //= RFC 9111 section 4.3.2: "the If-Match and If-Unmodified-Since conditional header fields
+        // are not applicable to a cache"
+        let fields: &Fields<'b> = &request.fields;
+        Self {
+            if_match: None,
+            if_unmodified_since: None,
             if_none_match: fields.if_none_match,
             if_modified_since: fields.if_modified_since,
             if_range: fields.if_range,
-            range,
+            range: fields.range.filter(|_| request.method == "GET"),
         }
+    }
+
+    /// Whether there is nothing to judge.
+    pub const fn is_empty(&self) -> bool {
+        self.if_match.is_none()
+            && self.if_unmodified_since.is_none()
+            && self.if_none_match.is_none()
+            && self.if_modified_since.is_none()
+            && self.range.is_none()
     }
 }
 
-/// What a request with these conditions gets of an object of `size` bytes.
+/// What a GET or HEAD with these conditions gets of an object of `size` bytes, in the order of RFC
+/// 9110 section 13.2.2.
 pub(crate) fn judge(conditions: Conditions<'_>, has: Validators<'_>, size: u64) -> Judgement {
+    if !is_as_expected(conditions, has) {
+        return Judgement::Failed;
+    }
     if is_unchanged(conditions, has) {
         return Judgement::NotModified;
     }
-    match conditions.range {
-        Some(range) if range_still_fits(conditions.if_range, has) => cut(range, size),
-        Some(_) | None => Judgement::Whole,
+    let range = conditions.range;
+    let range = range.filter(|_| range_still_fits(conditions.if_range, has));
+    match range.map_or(Cut::Whole, |range| ranges::cut(range, size)) {
+        Cut::Whole => Judgement::Whole,
+        Cut::One(Range { start, end }) => Judgement::Part { start, end },
+        Cut::Many(parts) => Judgement::Parts(parts),
+        Cut::Nothing => Judgement::Unsatisfiable,
     }
 }
 
+/// If-Match, or else If-Unmodified-Since.
+fn is_as_expected(conditions: Conditions<'_>, has: Validators<'_>) -> bool {
+    if let Some(tags) = conditions.if_match {
+        //= RFC 9110 section 13.1.1: "An origin server MUST use the strong comparison function when
+        // comparing entity tags for If-Match"
+        let is_same = |tag: &[u8]| !tag.starts_with(b"W/") && Some(tag) == has.etag;
+        return tags.trim_ascii() == b"*" || Tags(tags).any(is_same);
+    }
+    match (conditions.if_unmodified_since, has.modified) {
+        (Some(since), Some(modified)) => match (date(since), date(modified)) {
+            (Some(since), Some(modified)) => modified <= since,
+            // RFC 9110 section 13.1.4: what is no date is ignored.
+            (None, _) | (_, None) => true,
+        },
+        (Some(_), None) | (None, _) => true,
+    }
+}
+
+/// If-None-Match, or else If-Modified-Since.
 fn is_unchanged(conditions: Conditions<'_>, has: Validators<'_>) -> bool {
     //= RFC 9110 section 13.1.3: "A recipient MUST ignore If-Modified-Since if the request contains
     // an If-None-Match header field"
     if let Some(tags) = conditions.if_none_match {
-        let Some(etag) = has.etag else {
-            return false;
-        };
-        let opaque = |tag: &[u8]| tag.strip_prefix(b"W/").unwrap_or(tag).to_owned();
-        return tags.trim_ascii() == b"*"
-            || tags
-                .split(|&byte| byte == b',')
-                .any(|tag| opaque(tag.trim_ascii()) == opaque(etag));
+        if tags.trim_ascii() == b"*" {
+            return true;
+        }
+        let is_same = |etag| Tags(tags).any(|tag| opaque(tag) == opaque(etag));
+        return has.etag.is_some_and(is_same);
     }
     match (conditions.if_modified_since, has.modified) {
         (Some(since), Some(modified)) => {
@@ -85,45 +141,49 @@ fn is_unchanged(conditions: Conditions<'_>, has: Validators<'_>) -> bool {
     }
 }
 
+/// A tag without the sign that it is weak.
+fn opaque(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
+}
+
 fn range_still_fits(if_range: Option<&[u8]>, has: Validators<'_>) -> bool {
     match if_range {
         None => true,
         // A weak tag does not say that the bytes are the same.
         Some(tag) if tag.starts_with(b"\"") => has.etag == Some(tag),
-        Some(other) => has.modified == Some(other),
+        Some(other) => has.modified == Some(other) && is_strong(has),
     }
 }
 
-/// One range of bytes. Several ranges, or something else than a range, are answered with the whole
-/// object, as RFC 9110 section 14.2 allows.
-fn cut(range: &[u8], size: u64) -> Judgement {
-    let Some((first, last)) = parse_range(range) else {
-        return Judgement::Whole;
-    };
-    let (start, end) = match (first, last) {
-        (Some(first), Some(last)) if last < first => return Judgement::Whole,
-        (Some(first), Some(last)) => (first, last.saturating_add(1).min(size)),
-        (Some(first), None) => (first, size),
-        (None, Some(suffix)) => (size.saturating_sub(suffix), size),
-        (None, None) => return Judgement::Whole,
-    };
-    if start >= end {
-        return Judgement::Unsatisfiable;
-    }
-    Judgement::Part { start, end }
+/// Whether Last-Modified tells that the bytes are the same.
+fn is_strong(has: Validators<'_>) -> bool {
+    //= RFC 9110 section 8.8.2.2: a date is strong where the response was made at least a second
+    // later; what changed twice in one second has one date.
+    let dates = has.modified.and_then(date).zip(has.date.and_then(date));
+    dates.is_none_or(|(modified, made)| made >= modified + Duration::from_secs(1))
 }
 
-fn parse_range(range: &[u8]) -> Option<(Option<u64>, Option<u64>)> {
-    let range = std::str::from_utf8(range).ok()?;
-    let (unit, spec) = range.split_once('=')?;
-    let (first, last) = spec.trim().split_once('-')?;
-    let number = |text: &str| match text {
-        "" => Some(None),
-        digits if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok().map(Some),
-        _ => None,
-    };
-    let is_bytes = unit.eq_ignore_ascii_case("bytes");
-    is_bytes.then_some((number(first)?, number(last)?))
+/// The entity tags of a list: a comma between quotes ends none.
+struct Tags<'b>(&'b [u8]);
+
+impl<'b> Iterator for Tags<'b> {
+    type Item = &'b [u8];
+
+    fn next(&mut self) -> Option<&'b [u8]> {
+        let skipped = self
+            .0
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
+        let list = &self.0[skipped..];
+        let mut is_quoted = false;
+        let end = list.iter().position(|&byte| {
+            is_quoted ^= byte == b'"';
+            byte == b',' && !is_quoted
+        });
+        let (tag, rest) = list.split_at(end.unwrap_or(list.len()));
+        self.0 = rest;
+        Some(tag.trim_ascii())
+    }
 }
 
 fn date(text: &[u8]) -> Option<Duration> {
@@ -133,82 +193,4 @@ fn date(text: &[u8]) -> Option<Duration> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HAS: Validators<'_> = Validators {
-        etag: Some(b"\"x\""),
-        modified: Some(b"Sat, 21 Nov 2026 00:00:00 GMT"),
-    };
-
-    fn check(conditions: Conditions<'_>, expected: Judgement) {
-        assert_eq!(judge(conditions, HAS, 100), expected, "{conditions:?}");
-    }
-
-    #[test]
-    fn unchanged_objects_are_not_sent_again() {
-        let tagged = |tags| Conditions {
-            if_none_match: Some(tags),
-            ..Conditions::default()
-        };
-        for tags in [&b"\"x\""[..], b"*", b"W/\"x\"", b"\"a\", \"x\""] {
-            check(tagged(tags), Judgement::NotModified);
-        }
-        check(tagged(b"\"y\""), Judgement::Whole);
-        let dated = |date| Conditions {
-            if_modified_since: Some(date),
-            ..Conditions::default()
-        };
-        check(
-            dated(b"Sat, 21 Nov 2026 00:00:00 GMT"),
-            Judgement::NotModified,
-        );
-        check(
-            dated(b"Sun, 22 Nov 2026 00:00:00 GMT"),
-            Judgement::NotModified,
-        );
-        check(dated(b"Fri, 20 Nov 2026 00:00:00 GMT"), Judgement::Whole);
-        check(dated(b"yesterday"), Judgement::Whole);
-        let both = Conditions {
-            if_none_match: Some(b"\"y\""),
-            ..dated(b"Sun, 22 Nov 2026 00:00:00 GMT")
-        };
-        check(both, Judgement::Whole);
-    }
-
-    #[test]
-    fn ranges_are_cut_or_ignored_or_refused() {
-        let part = |start, end| Judgement::Part { start, end };
-        let table = [
-            ("bytes=0-9", part(0, 10)),
-            ("bytes=90-200", part(90, 100)),
-            ("bytes=5-", part(5, 100)),
-            ("bytes=-5", part(95, 100)),
-            ("bytes=-500", part(0, 100)),
-            ("bytes=100-", Judgement::Unsatisfiable),
-            ("bytes=-0", Judgement::Unsatisfiable),
-            ("bytes=0-1,5-6", Judgement::Whole),
-            ("bytes=9-5", Judgement::Whole),
-            ("bytes=-", Judgement::Whole),
-            ("lines=1-2", Judgement::Whole),
-            ("bytes=+1-2", Judgement::Whole),
-        ];
-        for (range, expected) in table {
-            let conditions = Conditions {
-                range: Some(range.as_bytes()),
-                ..Conditions::default()
-            };
-            check(conditions, expected);
-            let other = Conditions {
-                if_range: Some(b"\"y\""),
-                ..conditions
-            };
-            check(other, Judgement::Whole);
-            let same = Conditions {
-                if_range: Some(b"\"x\""),
-                ..conditions
-            };
-            check(same, expected);
-        }
-    }
-}
+mod tests;

@@ -4,6 +4,7 @@
 mod files;
 mod framing;
 mod link;
+mod parts;
 mod redirects;
 mod rescue;
 mod support;
