@@ -162,6 +162,9 @@ impl Answer {
     /// finished.
     pub fn write(&mut self, socket: &mut Transport, limit: u64) -> io::Result<Sent> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if let Transport::Stream(stream) = socket {
+            return self.write_frames(stream, limit);
+        }
         let head = &self.head[self.head_sent..];
         let head = &head[..head.len().min(limit)];
         let sent = match &mut self.body {
@@ -193,7 +196,7 @@ impl Answer {
         Ok(sent)
     }
 
-    fn advance(&mut self, bytes: usize) {
+    pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes as u64;
         let of_head = bytes.min(self.head.len() - self.head_sent);
         self.head_sent += of_head;
@@ -219,7 +222,7 @@ impl Answer {
 const FILE_PIECE_MAX: usize = 1 << 20;
 
 impl FileHandle {
-    fn as_file(&self) -> &File {
+    pub(crate) fn as_file(&self) -> &File {
         match self {
             Self::Plain(file) => file,
             Self::Stored(file) => file,

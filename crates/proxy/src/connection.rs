@@ -21,6 +21,7 @@ use levee_vocab::Timestamp;
 
 use crate::answer::Answer;
 use crate::chunked::Incoming;
+use crate::http2::Session;
 use crate::transport::Transport;
 
 /// A connection.
@@ -70,6 +71,8 @@ pub(crate) enum Phase {
         since: Timestamp,
         left: u64,
     },
+    /// The visitor speaks HTTP/2, and its requests are connections of their own.
+    Http2(Box<Session>),
 }
 
 /// A verdict on a request that had waited.
@@ -133,8 +136,9 @@ impl Connection {
 
     /// Whether nobody would miss it: between requests, with nothing received.
     pub fn is_idle(&self) -> bool {
-        match self.phase {
+        match &self.phase {
             Phase::Boundary { .. } => self.unread.is_empty() && self.incoming.is_done(),
+            Phase::Http2(session) => session.is_idle(),
             Phase::Parked { .. } | Phase::Answering(_) | Phase::Lingering { .. } => false,
         }
     }

@@ -3,6 +3,7 @@
 use levee_vocab::Timestamp;
 
 use crate::connection::{Connection, Phase};
+use crate::transport::Transport;
 
 /// The connections.
 #[derive(Debug, Default)]
@@ -10,6 +11,7 @@ pub(crate) struct Connections {
     slots: Vec<Slot>,
     free: Vec<u32>,
     open: usize,
+    streams: usize,
     hand: usize,
 }
 
@@ -33,8 +35,11 @@ impl Connections {
         });
         let slot = &mut self.slots[index as usize];
         slot.generation = (slot.generation + 1) & 0x7FFF_FFFF;
+        match connection.socket {
+            Transport::Stream(_) => self.streams += 1,
+            Transport::Plain(_) => self.open += 1,
+        }
         slot.connection = Some(connection);
-        self.open += 1;
         u64::from(slot.generation) << 32 | u64::from(index)
     }
 
@@ -54,12 +59,22 @@ impl Connections {
         let index = token as u32;
         let connection = self.slots[index as usize].connection.take();
         self.free.push(index);
-        self.open -= 1;
+        match connection.as_ref().map(|one| &one.socket) {
+            Some(Transport::Stream(_)) => self.streams -= 1,
+            Some(Transport::Plain(_)) => self.open -= 1,
+            None => {}
+        }
         connection
     }
 
+    /// Connections with a socket of their own.
     pub const fn open(&self) -> usize {
         self.open
+    }
+
+    /// Requests of HTTP/2 that are under way.
+    pub const fn streams(&self) -> usize {
+        self.streams
     }
 
     /// The connection that has been idle longest among the next few; none where none is idle.
@@ -71,8 +86,10 @@ impl Connections {
             let Some(connection) = slot.connection.as_ref().filter(|one| one.is_idle()) else {
                 continue;
             };
-            let Phase::Boundary { since, .. } = connection.phase else {
-                continue;
+            let since = match &connection.phase {
+                Phase::Boundary { since, .. } => *since,
+                Phase::Http2(session) => session.quiet_since,
+                Phase::Parked { .. } | Phase::Answering(_) | Phase::Lingering { .. } => continue,
             };
             if longest.is_none_or(|(earliest, _)| since < earliest) {
                 let token = u64::from(slot.generation) << 32 | self.hand as u64;

@@ -56,6 +56,9 @@ pub(crate) struct CoreCounters {
     pub held_up: Counter,
     pub log_lines_lost: Counter,
     pub panics: Counter,
+    pub http2_accepted: Counter,
+    pub http2_requests: Counter,
+    pub http2_streams: Counter,
     pub latency: Histogram,
     pub slots: Slots,
 }
@@ -122,6 +125,9 @@ impl CoreCounters {
         sample.held_up += self.held_up.read();
         sample.log_lines_lost += self.log_lines_lost.read();
         sample.panics += self.panics.read();
+        sample.http2_accepted += self.http2_accepted.read();
+        sample.http2_requests += self.http2_requests.read();
+        sample.http2_streams += self.http2_streams.read();
         self.latency.add_to(&mut sample.latency);
         for (number, slot) in (0..=u8::MAX).zip(&self.slots.0) {
             if slot.rescue_requests.read() > 0 || slot.redirects.read() > 0 {

@@ -22,6 +22,7 @@ mod refuse;
 mod rescue;
 mod send;
 mod serve;
+mod sessions;
 mod upload;
 mod waiting;
 mod work;
@@ -39,7 +40,9 @@ use self::drive::Fate;
 pub(crate) use self::messages::Message;
 use crate::connection::{Connection, Phase};
 use crate::connections::Connections;
+use crate::http2::Accepted;
 use crate::pacer::PeakMeter;
+use crate::transport::Transport;
 use crate::wheel::Wheel;
 
 /// A core.
@@ -56,6 +59,9 @@ pub(crate) struct Engine {
     peak: Option<PeakMeter>,
     accepting: Accepting,
     ending: Ending,
+    /// Spare lists for HTTP/2: new requests, and sessions with frames to write.
+    harvest: Vec<Accepted>,
+    flushing: Vec<u64>,
 }
 
 /// Whether new connections are taken.
@@ -105,6 +111,8 @@ impl Engine {
             peak: is_watching.then(PeakMeter::default),
             accepting: Accepting::Yes,
             ending: Ending::No,
+            harvest: Vec::new(),
+            flushing: Vec::new(),
         })
     }
 
@@ -134,7 +142,9 @@ impl Engine {
         self.look_at_deadlines();
         self.ask_parked();
         self.pump();
+        self.take_woken();
         self.drive_ready();
+        self.flush_sessions();
         self.watch_link();
     }
 
@@ -161,7 +171,8 @@ impl Engine {
             Phase::Boundary { .. }
             | Phase::Parked { .. }
             | Phase::Answering(_)
-            | Phase::Lingering { .. } => {}
+            | Phase::Lingering { .. }
+            | Phase::Http2(_) => {}
         }
         self.drive(token);
     }
@@ -171,6 +182,11 @@ impl Engine {
         let Some(connection) = self.connections.find(token) else {
             return;
         };
+        match (&connection.phase, &connection.socket) {
+            (Phase::Http2(_), _) => return self.drive_session(token),
+            (_, Transport::Stream(_)) => sessions::wake_stream(connection),
+            (_, Transport::Plain(_)) => {}
+        }
         let core = &mut self.core;
         // What a panic leaves behind is this connection, which is closed, and the shared buffer,
         // which is made anew.
@@ -180,7 +196,10 @@ impl Engine {
             Fate::Reset
         });
         match fate {
-            Fate::Keep => self.set_deadline(token),
+            Fate::Keep => {
+                self.set_deadline(token);
+                self.watch_stream(token);
+            }
             Fate::Close | Fate::Reset => self.close(token, fate),
         }
     }
@@ -195,14 +214,19 @@ impl Engine {
             .connections
             .set(self.connections.open() as u64);
         let Connection {
-            socket,
+            mut socket,
             unread,
             phase,
             ..
         } = connection;
         self.core.pool.give(unread);
-        if let Phase::Answering(answer) = phase {
-            self.core.abandon(answer);
+        match phase {
+            Phase::Answering(answer) => self.core.abandon(answer),
+            Phase::Http2(mut session) if fate == Fate::Close => {
+                sessions::say_goodbye(&mut session, &mut socket);
+            }
+            Phase::Lingering { .. } => sessions::finish_stream(&mut socket),
+            Phase::Boundary { .. } | Phase::Parked { .. } | Phase::Http2(_) => {}
         }
         match fate {
             Fate::Reset => socket.reset(),
@@ -225,7 +249,8 @@ impl Engine {
 
     /// How long to wait for events: until something else is due.
     fn patience(&self) -> Option<Duration> {
-        if !self.core.ready.is_empty() {
+        let is_woken = !self.core.woken.is_empty() || !self.core.woken_sessions.is_empty();
+        if is_woken || !self.core.ready.is_empty() {
             return Some(Duration::ZERO);
         }
         let now = self.core.now;

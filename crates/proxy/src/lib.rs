@@ -17,6 +17,7 @@ mod flow;
 mod front;
 mod histogram;
 mod hot;
+mod http2;
 mod pacer;
 mod parked;
 mod pool;

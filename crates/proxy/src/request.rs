@@ -53,6 +53,8 @@ pub(crate) struct Request<'h, 'b> {
 pub(crate) enum Version {
     Http10,
     Http11,
+    /// The request came as a stream; its head was written and read again as text.
+    Http2,
 }
 
 /// Whether the visitor wants to use the connection again.
@@ -189,10 +191,12 @@ impl<'h, 'b> Request<'h, 'b> {
     pub fn expectation(&self) -> Expectation {
         match (self.fields.expect, self.version) {
             (None, _) | (Some(_), Version::Http10) => Expectation::None,
-            (Some(value), Version::Http11) if value.eq_ignore_ascii_case(b"100-continue") => {
+            (Some(value), Version::Http11 | Version::Http2)
+                if value.eq_ignore_ascii_case(b"100-continue") =>
+            {
                 Expectation::Continue
             }
-            (Some(_), Version::Http11) => Expectation::Odd,
+            (Some(_), Version::Http11 | Version::Http2) => Expectation::Odd,
         }
     }
 
@@ -228,7 +232,7 @@ impl Framing<'_> {
     fn persistence(&self, version: Version) -> Persistence {
         match (self.close, self.keep_alive, version) {
             (Some(()), _, _) | (None, None, Version::Http10) => Persistence::Close,
-            (None, Some(()), Version::Http10) | (None, _, Version::Http11) => {
+            (None, Some(()), Version::Http10) | (None, _, Version::Http11 | Version::Http2) => {
                 Persistence::KeepAlive
             }
         }

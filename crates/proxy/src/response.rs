@@ -16,7 +16,7 @@ impl Closing {
     /// For a response to `request`, on a server that wants to keep the connection.
     pub const fn for_request(request: &Request<'_, '_>) -> Self {
         match (request.persistence, request.version) {
-            (Persistence::KeepAlive, Version::Http11) => Self::Stay,
+            (Persistence::KeepAlive, Version::Http11 | Version::Http2) => Self::Stay,
             (Persistence::KeepAlive, Version::Http10) => Self::StayExplicitly,
             (Persistence::Close, _) => Self::Close,
         }

@@ -51,6 +51,12 @@ pub struct Sample {
     pub log_lines_lost: u64,
     /// Connections that were closed because of a bug of ours.
     pub panics: u64,
+    /// Connections that speak HTTP/2, since the start.
+    pub http2_accepted: u64,
+    /// Requests by HTTP/2, since the start.
+    pub http2_requests: u64,
+    /// Requests by HTTP/2 that are under way.
+    pub http2_streams: u64,
     /// Time from a complete head to the last byte of the response.
     pub latency: LatencyCounts,
     /// By slot of the link.

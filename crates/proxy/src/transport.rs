@@ -10,11 +10,17 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use levee_net::{Sent, Socket, TcpInfo};
 
+use crate::http2::Stream;
+
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) enum Transport {
     /// Bytes as they are.
     Plain(Socket),
+    /// One request of a visitor who speaks HTTP/2; its response goes by [`Answer::write_frames`].
+    ///
+    /// [`Answer::write_frames`]: crate::answer::Answer::write_frames
+    Stream(Box<Stream>),
 }
 
 impl Transport {
@@ -22,6 +28,7 @@ impl Transport {
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
+            Self::Stream(stream) => stream.read(buffer),
         }
     }
 
@@ -29,6 +36,7 @@ impl Transport {
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write(bytes),
+            Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -36,6 +44,7 @@ impl Transport {
     pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write_pieces(pieces),
+            Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -44,6 +53,7 @@ impl Transport {
     pub fn write_file(&mut self, file: &File, offset: u64, length: usize) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write_file(file, offset, length),
+            Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -51,6 +61,10 @@ impl Transport {
     pub fn finish_writing(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(socket) => socket.finish_writing(),
+            Self::Stream(stream) => {
+                stream.finish_writing();
+                Ok(())
+            }
         }
     }
 
@@ -58,6 +72,7 @@ impl Transport {
     pub fn reset(self) {
         match self {
             Self::Plain(socket) => socket.reset(),
+            Self::Stream(stream) => stream.reset(),
         }
     }
 
@@ -65,6 +80,15 @@ impl Transport {
     pub fn tcp_info(&self) -> io::Result<TcpInfo> {
         match self {
             Self::Plain(socket) => socket.tcp_info(),
+            Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// What tells of its readiness; none where that is told otherwise.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Plain(socket) => Some(socket.as_fd()),
+            Self::Stream(_) => None,
         }
     }
 }
@@ -72,13 +96,5 @@ impl Transport {
 impl From<Socket> for Transport {
     fn from(socket: Socket) -> Self {
         Self::Plain(socket)
-    }
-}
-
-impl AsFd for Transport {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Plain(socket) => socket.as_fd(),
-        }
     }
 }

@@ -58,7 +58,11 @@ impl Engine {
         let Some(connection) = self.connections.find(token) else {
             return;
         };
-        if let Err(error) = self.poller.watch_edge(&connection.socket, token) {
+        let watched = match connection.socket.descriptor() {
+            Some(descriptor) => self.poller.watch_edge(descriptor, token),
+            None => Ok(()),
+        };
+        if let Err(error) = watched {
             tracing::warn!(%error, "cannot watch a connection");
             self.close(token, Fate::Reset);
         }

@@ -16,6 +16,7 @@ use crate::files::{Compressor, FileTable};
 use crate::flight::Waker;
 use crate::front::HandedOverLog;
 use crate::hot::HotTable;
+use crate::http2::WakeList;
 use crate::pacer::{Link, PacedQueue};
 use crate::parked::ParkedQueue;
 use crate::pool::Pool;
@@ -50,6 +51,11 @@ pub(crate) struct Core {
     pub buffer: Vec<u8>,
     /// Connections that can go on.
     pub ready: Vec<u64>,
+    /// Streams of HTTP/2, and whole sessions, that the library has woken.
+    pub woken: WakeList,
+    pub woken_sessions: WakeList,
+    /// Where the frames of a turn are gathered.
+    pub frames: Vec<u8>,
     pub log: Option<SyncSender<AccessRecord>>,
     pub handed_over: Option<HandedOverLog>,
     pub settled: Settled,
@@ -112,6 +118,9 @@ impl Core {
             pool: Pool::default(),
             buffer: vec![0; BUFFER_BYTES],
             ready: Vec::new(),
+            woken: WakeList::default(),
+            woken_sessions: WakeList::default(),
+            frames: Vec::new(),
             log: parts.log,
             handed_over: parts.handed_over,
             settled: Settled::Keep,

@@ -4,6 +4,7 @@ use levee_vocab::Timestamp;
 
 use super::Engine;
 use super::drive::Fate;
+use super::sessions;
 use crate::answer::{Answer, Place};
 use crate::connection::{Connection, Phase};
 use crate::settings::Deadlines;
@@ -69,6 +70,7 @@ impl Engine {
             },
             Phase::Parked { .. } => self.close(token, Fate::Reset),
             Phase::Lingering { .. } => self.close(token, Fate::Close),
+            Phase::Http2(_) => self.expire_session(token),
         }
     }
 }
@@ -83,6 +85,7 @@ fn deadline(connection: &Connection, deadlines: &Deadlines, now: Timestamp) -> T
         Phase::Parked { .. } => now + deadlines.idle,
         Phase::Answering(answer) => answer.progress_by,
         Phase::Lingering { since, .. } => *since + LINGERING,
+        Phase::Http2(session) => sessions::deadline(session, deadlines, now),
     }
 }
 

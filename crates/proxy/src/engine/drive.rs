@@ -7,7 +7,8 @@ use super::serve::Served;
 use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Phase};
-use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request};
+use crate::http2::Preface;
+use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Version};
 use crate::transport::Transport;
 
 /// What becomes of a connection.
@@ -52,6 +53,8 @@ impl Core {
                 Phase::Parked { .. } => Go::Wait,
                 Phase::Answering(_) => self.push(connection, token),
                 Phase::Lingering { .. } => self.linger(connection),
+                // Its streams are connections; the engine drives it.
+                Phase::Http2(_) => Go::Wait,
             };
             match go {
                 Go::On => {}
@@ -132,6 +135,16 @@ impl Core {
             Err(Fate::Reset) => return Consumed::Reset,
         };
         let rest = &input[drained..];
+        if is_first(connection) {
+            match Preface::of(rest) {
+                Preface::Yes => {
+                    self.begin_session(connection, token, rest);
+                    return Consumed::Bytes(input.len());
+                }
+                Preface::Perhaps => return Consumed::Bytes(drained),
+                Preface::No => {}
+            }
+        }
         let has_news = drained > 0 || may_end_head(input, scanned, self.settings.limits.head_bytes);
         if rest.is_empty() || !has_news || !connection.incoming.is_done() {
             return Consumed::Bytes(drained);
@@ -143,8 +156,11 @@ impl Core {
         let mut space: HeaderSpace<'_> = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
         match Request::parse(rest, limits, &mut space) {
             Ok(None) => Consumed::Bytes(drained),
-            Ok(Some(request)) => {
+            Ok(Some(mut request)) => {
                 let head = request.length;
+                if let Transport::Stream(_) = &connection.socket {
+                    request.version = Version::Http2;
+                }
                 connection.incoming = Incoming::of(request.body);
                 match self.serve(connection, token, &request) {
                     Served::Answered => Consumed::Bytes(drained + head),
@@ -154,6 +170,10 @@ impl Core {
                     }
                     Served::Dropped => Consumed::Reset,
                 }
+            }
+            Err(Flaw::NotHttp) if is_first(connection) && !begins_like_http(rest) => {
+                self.counters.bad_requests.add(1);
+                Consumed::Close
             }
             Err(flaw) => {
                 self.complain_of_flaw(connection, flaw);
@@ -215,6 +235,25 @@ impl Core {
         self.counters.bad_requests.add(1);
         self.complain(connection, 408);
     }
+}
+
+/// Whether nothing has been said on a connection that may turn out to be HTTP/2.
+fn is_first(connection: &Connection) -> bool {
+    match &connection.socket {
+        Transport::Plain(_) => connection.responses == 0 && connection.granted.is_none(),
+        Transport::Stream(_) => false,
+    }
+}
+
+/// Whether somebody who speaks HTTP may have made a mistake here. To others an answer in HTTP/1.1
+/// says nothing: it would be a broken frame of HTTP/2 to one whose preface is wrong, and a broken
+/// record of TLS to one who looked for that.
+fn begins_like_http(bytes: &[u8]) -> bool {
+    let method = bytes.split(|&byte| byte == b' ').next().unwrap_or(bytes);
+    let known: [&[u8]; 9] = [
+        b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT",
+    ];
+    known.contains(&method.trim_ascii())
 }
 
 /// Reads once. Zero bytes mean that `inbound` tells why there are none.

@@ -58,6 +58,7 @@ impl Core {
             version: match request.version {
                 Version::Http10 => LogVersion::Http10,
                 Version::Http11 => LogVersion::Http11,
+                Version::Http2 => LogVersion::Http2,
             },
             status: 0,
             bytes: 0,

@@ -87,6 +87,7 @@ impl Engine {
             {
                 self.close(token, Fate::Close);
             }
+            self.leave_session(token);
         }
     }
 }

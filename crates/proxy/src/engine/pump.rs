@@ -95,7 +95,8 @@ impl Engine {
             Phase::Answering(_)
             | Phase::Boundary { .. }
             | Phase::Parked { .. }
-            | Phase::Lingering { .. } => None,
+            | Phase::Lingering { .. }
+            | Phase::Http2(_) => None,
         });
         let Some((socket, answer)) = queued else {
             // It was closed while it waited.

@@ -8,6 +8,7 @@ use crate::answer::{After, Answer, Kind, Place};
 use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Phase};
 use crate::flow::Flowed;
+use crate::transport::Transport;
 
 /// Most that a visitor may send after our last word.
 const LINGERING_BYTES: u64 = 1 << 20;
@@ -74,6 +75,16 @@ impl Core {
         let Phase::Answering(answer) = std::mem::replace(&mut connection.phase, boundary) else {
             return Go::On;
         };
+        if let Transport::Stream(stream) = &mut connection.socket {
+            stream.finish_writing();
+            self.settle(answer, Clock.now());
+            if stream.is_read() {
+                return Go::Close;
+            }
+            // Reset now, it would be a stream of which nothing can be wrong any more.
+            self.begin_lingering(connection);
+            return Go::On;
+        }
         let has_upload = answer.flow.as_ref().is_some_and(|flow| flow.is_uploading());
         let after = match answer.after {
             // The rest of a body that its upstream did not want: nobody knows how long it is.
@@ -86,19 +97,24 @@ impl Core {
             After::Next => Go::On,
             After::Close => Go::Close,
             After::Linger => {
-                // Where it fails the connection is dead, which the next read will tell.
-                let _ = connection.socket.finish_writing();
-                connection.phase = Phase::Lingering {
-                    since: self.now,
-                    left: LINGERING_BYTES,
-                };
-                connection.inbound = match connection.inbound {
-                    ended @ (Inbound::Ending | Inbound::Ended) => ended,
-                    Inbound::Readable | Inbound::Drained => Inbound::Readable,
-                };
+                self.begin_lingering(connection);
                 Go::On
             }
         }
+    }
+
+    /// Says no more, and reads until the visitor has stopped.
+    pub(super) fn begin_lingering(&self, connection: &mut Connection) {
+        // Where it fails the connection is dead, which the next read will tell.
+        let _ = connection.socket.finish_writing();
+        connection.phase = Phase::Lingering {
+            since: self.now,
+            left: LINGERING_BYTES,
+        };
+        connection.inbound = match connection.inbound {
+            ended @ (Inbound::Ending | Inbound::Ended) => ended,
+            Inbound::Readable | Inbound::Drained => Inbound::Readable,
+        };
     }
 
     /// The visitor left before the response was out.

@@ -14,7 +14,7 @@ use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
 use crate::connection::{Connection, Granted, Phase};
-use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade};
+use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade, Version};
 use crate::response::Closing;
 use crate::router::{Route, route};
 
@@ -229,6 +229,8 @@ impl Core {
             BodyLength::Known(bytes) => bytes > self.settings.limits.drained_body_bytes,
         };
         match self.settled {
+            // A stream has one request anyway; its session is told to go by itself.
+            _ if request.version == Version::Http2 => Closing::Stay,
             Settled::Close => Closing::Close,
             Settled::Keep if waits_for_body || too_long => Closing::Close,
             Settled::Keep => Closing::for_request(request),

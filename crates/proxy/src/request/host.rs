@@ -19,7 +19,7 @@ pub(super) fn settle<'b>(
         (Some(host), _) => std::str::from_utf8(host).map_err(|_| Flaw::BadHost)?,
         //= RFC 9112 section 3.2: "A server MUST respond with a 400 (Bad Request) status code to any
         // HTTP/1.1 request message that lacks a Host header field"
-        (None, Version::Http11) => return Err(Flaw::MissingHost),
+        (None, Version::Http11 | Version::Http2) => return Err(Flaw::MissingHost),
         (None, Version::Http10) => "",
     };
     if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
