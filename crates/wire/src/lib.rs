@@ -9,6 +9,7 @@ mod address_range;
 mod grammar;
 mod line;
 mod message_budget;
+mod purge_words;
 pub mod registry;
 pub mod rescue;
 mod rescue_session;
@@ -18,6 +19,6 @@ pub use grammar::{ParseError, leading_number};
 pub use line::{LINE_MAX, LineReader, LineTooLong};
 pub use message_budget::MessageBudget;
 pub use rescue_session::{
-    CommandName, Ending, Event, Fault, FaultKind, Input, Output, Refusal, RescueSession,
-    SessionLimits, SessionPhase, SessionView,
+    CommandName, Ending, Event, Fault, FaultKind, Input, Output, PurgeAnswer, Refusal,
+    RescueSession, SessionLimits, SessionPhase, SessionView,
 };

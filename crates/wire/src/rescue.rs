@@ -5,8 +5,10 @@
 //! rescue -> origin   1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 beat=1
 //! rescue -> origin   1 RATE 60
 //! origin -> rescue   1 200 OK
-//! origin -> rescue   2 SHUTDOWN
-//! rescue -> origin   2 200 OK
+//! origin -> rescue   2 PURGE url=/news
+//! rescue -> origin   2 200 OK objects=1
+//! origin -> rescue   3 SHUTDOWN
+//! rescue -> origin   3 200 OK
 //! ```
 //!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
@@ -17,9 +19,10 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, Purge, WebAddress};
 
 use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
+use crate::purge_words::{parse_purge, purge_words};
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,9 @@ pub enum Request {
     Sos(Sos),
     /// A rescue server tells D_redi; whole kilobytes a second on the wire.
     Rate(ByteRate),
+    /// An origin server wants its objects removed, or made old. Not in the paper; who does not know
+    /// it answers 501.
+    Purge(Purge),
     /// Either ends the rescue.
     Shutdown,
     /// A command that we do not know; its parameters are not kept.
@@ -91,6 +97,11 @@ pub enum Answer {
     Done,
     /// `200 OK` to an SOS.
     Accept(Offer),
+    /// `200 OK objects=2` to a PURGE.
+    Purged {
+        /// Objects that were there.
+        objects: u32,
+    },
     /// `403 Reject`.
     Reject,
     /// Any other code, with its text for people.
@@ -155,6 +166,7 @@ impl fmt::Display for Request {
         match self {
             Self::Sos(sos) => write!(f, "{sos}"),
             Self::Rate(rate) => write!(f, "RATE {}", rate.as_kilobytes()),
+            Self::Purge(purge) => write!(f, "PURGE{}", purge_words(purge)),
             Self::Shutdown => f.write_str("SHUTDOWN"),
             Self::Unknown(command) => f.write_str(command),
         }
@@ -192,6 +204,7 @@ impl fmt::Display for Answer {
                 write!(f, "200 OK {host} {} {port} {rate}", offer.address)?;
                 f.write_str(if offer.beats { " beat=1" } else { "" })
             }
+            Self::Purged { objects } => write!(f, "200 OK objects={objects}"),
             Self::Reject => f.write_str("403 Reject"),
             Self::Other { code, text } => write!(f, "{code:03} {text}"),
         }
@@ -206,6 +219,9 @@ fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseEr
         let rate = kilobytes(words.number("rate")?);
         words.close()?;
         return Ok(Request::Rate(rate));
+    }
+    if command.eq_ignore_ascii_case("PURGE") {
+        return Ok(Request::Purge(parse_purge(words)?));
     }
     if command.eq_ignore_ascii_case("SHUTDOWN") {
         words.close()?;
@@ -247,7 +263,7 @@ fn parse_answer(code: u16, mut words: Words<'_>) -> Result<Answer, ParseError> {
             let _word_for_people = words.optional();
             match words.optional() {
                 Some(alias) => parse_offer(alias, words).map(Answer::Accept),
-                None => words.close().map(|()| Answer::Done),
+                None => parse_done(words),
             }
         }
         403 => Ok(Answer::Reject),
@@ -256,6 +272,17 @@ fn parse_answer(code: u16, mut words: Words<'_>) -> Result<Answer, ParseError> {
             Ok(Answer::Other { code, text })
         }
     }
+}
+
+fn parse_done(words: Words<'_>) -> Result<Answer, ParseError> {
+    let mut objects = None;
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        if name == "objects" {
+            fill(&mut objects, "objects", digits(value))?;
+        }
+    }
+    Ok(objects.map_or(Answer::Done, |objects| Answer::Purged { objects }))
 }
 
 fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {

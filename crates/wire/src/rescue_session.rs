@@ -23,10 +23,11 @@
 mod fault;
 mod limits;
 mod phase;
+mod purging;
 
 use std::collections::VecDeque;
 
-use levee_vocab::{ByteRate, Timestamp};
+use levee_vocab::{ByteRate, Purge, Timestamp};
 
 use crate::grammar::{ParseError, leading_number};
 use crate::line::LineReader;
@@ -35,10 +36,11 @@ use crate::rescue::{
     Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Request, Sos, parse,
 };
 
-pub use fault::{CommandName, Ending, Event, Fault, FaultKind, Refusal};
+pub use fault::{CommandName, Ending, Event, Fault, FaultKind, PurgeAnswer, Refusal};
 pub use limits::SessionLimits;
 use phase::Phase;
 pub use phase::{SessionPhase, SessionView};
+use purging::Purging;
 
 /// Something that happened on or to a link.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,6 +59,13 @@ pub enum Input<'a> {
     SosRejected,
     /// D_redi is now this, or still this.
     RateChanged(ByteRate),
+    /// Our objects there are to be purged.
+    PurgeDecided(Purge),
+    /// What the other side wanted purged is gone; so many objects were there.
+    PurgeDone {
+        /// Of all kinds and variants.
+        objects: u64,
+    },
     /// We end the rescue.
     ShutdownDecided,
 }
@@ -83,12 +92,29 @@ pub struct RescueSession {
     line_began: Option<Timestamp>,
     /// Number of our last request.
     asked: u32,
-    /// Our requests that wait for an answer, oldest first, and until when.
-    unanswered: VecDeque<(u32, Timestamp)>,
+    /// Our requests that wait for an answer, oldest first.
+    unanswered: VecDeque<Unanswered>,
     /// A rate that waits until another answer has come.
     rate_waiting: Option<ByteRate>,
     /// Number of their last request, and its rate if it was a RATE.
     heard: (u32, Option<ByteRate>),
+    /// A purge of theirs that is being carried out.
+    purging: Option<Purging>,
+}
+
+/// A request of ours that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+struct Unanswered {
+    number: u32,
+    until: Timestamp,
+    asking: Asking,
+}
+
+/// Whether the answer to a request matters to more than the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asking {
+    Purge,
+    Other,
 }
 
 impl RescueSession {
@@ -98,7 +124,11 @@ impl RescueSession {
         let own_name = sos.origin.host.clone();
         let mut session = Self::new(Phase::Calling { own_name }, limits);
         session.asked = 1;
-        session.unanswered.push_back((1, answer_by));
+        session.unanswered.push_back(Unanswered {
+            number: 1,
+            until: answer_by,
+            asking: Asking::Other,
+        });
         (
             session,
             Output::Send(Message::request(1, Request::Sos(sos))),
@@ -125,6 +155,8 @@ impl RescueSession {
             Input::SosAccepted(offer) => self.accept(offer, &mut out),
             Input::SosRejected => self.reject(&mut out),
             Input::RateChanged(rate) => self.tell_rate(now, rate, &mut out),
+            Input::PurgeDecided(purge) => self.send_purge(now, purge, &mut out),
+            Input::PurgeDone { objects } => self.purge_done(now, objects, &mut out),
             Input::ShutdownDecided => self.shut_down(now, &mut out),
         }
         out
@@ -135,7 +167,7 @@ impl RescueSession {
         if self.phase == Phase::Over {
             return None;
         }
-        let answer = self.unanswered.front().map(|(_, until)| *until);
+        let answer = self.unanswered.front().map(|asked| asked.until);
         let line = self.line_began.map(|began| began + self.limits.line_wait);
         [self.phase.deadline(), answer, line]
             .into_iter()
@@ -164,12 +196,16 @@ impl RescueSession {
             unanswered: VecDeque::new(),
             rate_waiting: None,
             heard: (0, None),
+            purging: None,
         }
     }
 
     fn read(&mut self, now: Timestamp, bytes: &[u8], out: &mut Vec<Output>) {
         let mut rest = bytes;
         while self.phase != Phase::Over {
+            if self.purging.is_some() {
+                return self.put_off(rest, out);
+            }
             let message = match self.reader.next_line(&mut rest) {
                 Ok(Some(line)) => parse(line).map_err(|error| (leading_number(line), error)),
                 Ok(None) => break,
@@ -215,7 +251,7 @@ impl RescueSession {
         }
         let rate = match &request {
             Request::Rate(rate) => Some(*rate),
-            Request::Sos(_) | Request::Shutdown | Request::Unknown(_) => None,
+            Request::Sos(_) | Request::Purge(_) | Request::Shutdown | Request::Unknown(_) => None,
         };
         if rate.is_some() && self.heard == (number, rate) {
             return out.push(send_answer(number, Answer::Done));
@@ -229,6 +265,7 @@ impl RescueSession {
         match request {
             Request::Sos(sos) => self.take_sos(now, number, sos, out),
             Request::Rate(rate) => self.take_rate(number, rate, out),
+            Request::Purge(purge) => self.take_purge(number, purge, out),
             Request::Shutdown => self.take_shutdown(number, out),
             Request::Unknown(_) => self.take_unknown(number, out),
         }
@@ -303,11 +340,14 @@ impl RescueSession {
     }
 
     fn take_answer(&mut self, now: Timestamp, number: u32, answer: Answer, out: &mut Vec<Output>) {
-        match self.unanswered.front() {
-            Some((expected, _)) if *expected == number => {
-                self.unanswered.pop_front();
-            }
+        let asking = match self.unanswered.front() {
+            Some(asked) if asked.number == number => asked.asking,
             Some(_) | None => return self.fail(Fault::UnexpectedAnswer { number }, out),
+        };
+        self.unanswered.pop_front();
+        match asking {
+            Asking::Purge => Self::tell_purged(&answer, out),
+            Asking::Other => {}
         }
         match &self.phase {
             Phase::Calling { own_name } => match answer {
@@ -319,7 +359,7 @@ impl RescueSession {
                     self.phase = Phase::Rescued;
                     out.push(Output::Tell(Event::Accepted(offer)));
                 }
-                Answer::Done => self.fail(Fault::NoOffer, out),
+                Answer::Done | Answer::Purged { .. } => self.fail(Fault::NoOffer, out),
                 Answer::Reject | Answer::Other { .. } => {
                     out.push(Output::Tell(Event::NotRescued(Refusal::Refused)));
                     self.close(Ending::Rejected, out);
@@ -374,7 +414,7 @@ impl RescueSession {
                 | Phase::Over => self.fail(Fault::NoAnswer, out),
             };
         }
-        if is_late(self.unanswered.front().map(|(_, until)| *until)) {
+        if is_late(self.unanswered.front().map(|asked| asked.until)) {
             self.fail(Fault::NoAnswer, out);
         }
     }
@@ -421,14 +461,14 @@ impl RescueSession {
             return;
         }
         if let Some(rate) = self.rate_waiting.take() {
-            self.ask(now, Request::Rate(rate), out);
+            self.ask(now, Asking::Other, Request::Rate(rate), out);
         }
     }
 
     fn shut_down(&mut self, now: Timestamp, out: &mut Vec<Output>) {
         match self.phase {
             Phase::Rescued | Phase::Rescuing => {
-                self.ask(now, Request::Shutdown, out);
+                self.ask(now, Asking::Other, Request::Shutdown, out);
                 let until = now + self.limits.closing_wait;
                 self.phase = Phase::Closing { until };
             }
@@ -438,10 +478,14 @@ impl RescueSession {
         }
     }
 
-    fn ask(&mut self, now: Timestamp, request: Request, out: &mut Vec<Output>) {
+    fn ask(&mut self, now: Timestamp, asking: Asking, request: Request, out: &mut Vec<Output>) {
         self.asked = self.asked.saturating_add(1);
-        let until = now + self.limits.answer_wait;
-        self.unanswered.push_back((self.asked, until));
+        let (number, until) = (self.asked, now + self.limits.answer_wait);
+        self.unanswered.push_back(Unanswered {
+            number,
+            until,
+            asking,
+        });
         out.push(Output::Send(Message::request(self.asked, request)));
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, Purge, PurgeKind, PurgeScope, WebAddress};
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
 use levee_wire::{ParseError, leading_number};
@@ -40,6 +40,43 @@ fn check_both_ways(line: &str, message: &Message) {
     let mut bytes = Vec::new();
     message.encode(&mut bytes);
     assert_eq!(String::from_utf8(bytes).unwrap(), format!("{line}\n"));
+}
+
+#[test]
+fn a_purge_is_of_a_url_of_tags_or_of_everything() {
+    let purge = |scope, kind| Request::Purge(Purge { scope, kind });
+    let url = PurgeScope::Url("/a?b=c&d=e".parse().unwrap());
+    check_both_ways(
+        "3 PURGE url=/a?b=c&d=e",
+        &Message::request(3, purge(url, PurgeKind::Hard)),
+    );
+    let tags = ["news", "a,b%", "ü"].map(|tag| tag.parse().unwrap());
+    check_both_ways(
+        "4 PURGE tags=news,a%2Cb%25,%C3%BC soft=1",
+        &Message::request(4, purge(PurgeScope::Tags(tags.into()), PurgeKind::Soft)),
+    );
+    let everything = Message::request(5, purge(PurgeScope::All, PurgeKind::Hard));
+    check_both_ways("5 PURGE", &everything);
+    // A newer version may know more; too much is better than too little.
+    assert_eq!(parse(b"5 purge album=7"), Ok(everything));
+    check_both_ways(
+        "3 200 OK objects=2",
+        &Message::answer(3, Answer::Purged { objects: 2 }),
+    );
+    for bad in [
+        "3 PURGE url=a",
+        "3 PURGE /a",
+        "3 PURGE url=/a url=/b",
+        "3 PURGE url=/a tags=b",
+        "3 PURGE tags=",
+        "3 PURGE tags=a,,b",
+        "3 PURGE tags=a%2",
+        "3 PURGE tags=a%+1",
+        "3 PURGE soft=yes",
+        "3 200 OK objects=-1",
+    ] {
+        assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+    }
 }
 
 #[test]

@@ -4,7 +4,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, Timestamp, WebAddress};
+use levee_vocab::{
+    ByteRate, FetchKey, HostName, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+};
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
 use levee_wire::{
@@ -72,11 +74,24 @@ fn code() -> impl Strategy<Value = u16> {
     })
 }
 
+fn purge() -> impl Strategy<Value = Purge> {
+    let kind = prop_oneof![Just(PurgeKind::Hard), Just(PurgeKind::Soft)];
+    let tag = "[!-~\u{a1}-\u{ff}]{1,12}".prop_map(|tag| tag.parse().unwrap());
+    let scope = prop_oneof![
+        "/[!-~]{0,40}".prop_map(|url| PurgeScope::Url(url.parse().unwrap())),
+        prop::collection::vec(tag, 1..=16).prop_map(PurgeScope::Tags),
+        Just(PurgeScope::All),
+    ];
+    (scope, kind).prop_map(|(scope, kind)| Purge { scope, kind })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         sos().prop_map(|sos| Body::Request(Request::Sos(sos))),
         rate().prop_map(|rate| Body::Request(Request::Rate(rate))),
+        purge().prop_map(|purge| Body::Request(Request::Purge(purge))),
         Just(Body::Request(Request::Shutdown)),
+        any::<u32>().prop_map(|objects| Body::Answer(Answer::Purged { objects })),
         "X[A-Z0-9_-]{0,31}".prop_map(|command| Body::Request(Request::Unknown(command))),
         Just(Body::Answer(Answer::Done)),
         offer().prop_map(|offer| Body::Answer(Answer::Accept(offer))),

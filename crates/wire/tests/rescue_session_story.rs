@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress};
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{
-    Ending, Event, Fault, FaultKind, Input, Output, Refusal, RescueSession, SessionLimits,
+    Ending, Event, Fault, FaultKind, Input, Output, PurgeAnswer, Refusal, RescueSession,
+    SessionLimits,
 };
 
 fn web(host: &str) -> WebAddress {
@@ -284,4 +285,58 @@ fn a_megabyte_without_an_end_is_a_fault_after_one_line_of_it() {
     let chunk = [b'x'; 1 << 20];
     link.does(at(0), Input::BytesReceived(&chunk));
     link.ends(Ending::Failed(Fault::LineTooLong(1024)));
+}
+
+#[test]
+fn what_follows_a_purge_waits_until_it_is_done() {
+    let mut link = Link::answering();
+    link.types(SOS).hears(&[Event::SosReceived(sos())]);
+    link.does(at(0), Input::SosAccepted(offer()))
+        .reads(&[ACCEPT]);
+    let everything = Purge {
+        scope: PurgeScope::All,
+        kind: PurgeKind::Hard,
+    };
+    link.types("2 PURGE\n3 PURGE url=/a\n4 SHUTDOWN")
+        .hears(&[Event::PurgeReceived(everything)])
+        .reads(&[]);
+    let second = Purge::url("/a", PurgeKind::Hard).unwrap();
+    link.does(at(1), Input::PurgeDone { objects: 5 })
+        .reads(&["2 200 OK objects=5"])
+        .hears(&[Event::PurgeReceived(second)]);
+    link.does(at(2), Input::PurgeDone { objects: 0 })
+        .reads(&["3 200 OK objects=0", "4 200 OK"])
+        .hears(&[Event::ShutdownReceived])
+        .ends(Ending::Finished);
+}
+
+#[test]
+fn an_origin_learns_what_became_of_its_purges_in_order() {
+    let mut link = Link::calling();
+    link.types(ACCEPT);
+    link.sent.clear();
+    link.told.clear();
+    let purge = |url| Input::PurgeDecided(Purge::url(url, PurgeKind::Soft).unwrap());
+    link.does(at(1), purge("/a")).does(at(1), purge("/b"));
+    link.reads(&["2 PURGE url=/a soft=1", "3 PURGE url=/b soft=1"]);
+    link.types("2 200 OK objects=4\n3 501 Unknown");
+    let answered = [
+        Event::PurgeAnswered(PurgeAnswer::Done { objects: 4 }),
+        Event::AnswerReceived,
+        Event::PurgeAnswered(PurgeAnswer::Refused),
+        Event::AnswerReceived,
+    ];
+    link.hears(&answered);
+}
+
+#[test]
+fn a_purge_that_no_line_can_hold_is_one_of_everything() {
+    let mut link = Link::calling();
+    link.types(ACCEPT);
+    link.sent.clear();
+    for url in [format!("/{}", "a".repeat(2000)), "/ü".to_owned()] {
+        let purge = Purge::url(&url, PurgeKind::Hard).unwrap();
+        link.does(at(1), Input::PurgeDecided(purge));
+    }
+    link.reads(&["2 PURGE", "3 PURGE"]);
 }

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, Purge, PurgeKind, Timestamp, WebAddress};
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{Input, Output, RescueSession, SessionLimits};
 
@@ -52,6 +52,10 @@ fn after(mut session: RescueSession, inputs: &[Input<'_>]) -> RescueSession {
     session
 }
 
+fn purge() -> Input<'static> {
+    Input::PurgeDecided(Purge::url("/b", PurgeKind::Soft).unwrap())
+}
+
 fn phases() -> Vec<(&'static str, RescueSession)> {
     use Input::{BytesReceived, RateChanged, ShutdownDecided, SosAccepted};
     let rate = RateChanged(ByteRate::from_kilobytes(60));
@@ -61,6 +65,10 @@ fn phases() -> Vec<(&'static str, RescueSession)> {
     vec![
         ("Calling", calling()),
         ("Rescued", rescued.clone()),
+        (
+            "Rescued, PURGE unanswered",
+            after(rescued.clone(), &[purge()]),
+        ),
         ("Rescued, closing", after(rescued, &[ShutdownDecided])),
         ("Awaiting", awaiting()),
         ("Deciding", deciding.clone()),
@@ -74,6 +82,10 @@ fn phases() -> Vec<(&'static str, RescueSession)> {
             "Rescuing, RATE unanswered",
             after(rescuing.clone(), &[rate]),
         ),
+        (
+            "Rescuing, purging",
+            after(rescuing.clone(), &[BytesReceived(b"2 PURGE\n")]),
+        ),
         ("Rescuing, closing", after(rescuing, &[ShutdownDecided])),
         ("Over", after(awaiting(), &[Input::PeerClosed])),
     ]
@@ -83,6 +95,7 @@ fn phases() -> Vec<(&'static str, RescueSession)> {
 const LINES: &[&str] = &[
     "n SOS www.origin.com 1.2.3.4 8080 600",
     "n RATE 60",
+    "n PURGE url=/a",
     "n SHUTDOWN",
     "n HELLO",
     "9 SHUTDOWN",
@@ -94,6 +107,8 @@ const LINES: &[&str] = &[
     "1 403 Reject",
     "1 503 Busy",
     "2 200 OK",
+    "2 200 OK objects=3",
+    "2 501 Unknown",
     "9 200 OK",
 ];
 
@@ -149,6 +164,12 @@ fn table() -> String {
                 "(rate)",
                 Timestamp::ZERO,
                 Input::RateChanged(ByteRate::from_kilobytes(50)),
+            ),
+            ("(purge)", Timestamp::ZERO, purge()),
+            (
+                "(purge done)",
+                Timestamp::ZERO,
+                Input::PurgeDone { objects: 7 },
             ),
             ("(shut down)", Timestamp::ZERO, Input::ShutdownDecided),
         ] {

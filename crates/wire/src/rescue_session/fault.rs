@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use levee_vocab::ByteRate;
+use levee_vocab::{ByteRate, Purge};
 use thiserror::Error;
 
 use crate::grammar::ParseError;
@@ -21,10 +21,26 @@ pub enum Event {
     RateReceived(ByteRate),
     /// The other side answered: it is alive.
     AnswerReceived,
+    /// The other side wants its objects purged; to be answered by `Input::PurgeDone`.
+    PurgeReceived(Purge),
+    /// The other side answered the oldest of our purges.
+    PurgeAnswered(PurgeAnswer),
     /// The other side ended the rescue; nothing more will come.
     ShutdownReceived,
     /// The link is gone; nothing more will come.
     Lost(FaultKind),
+}
+
+/// What became of a purge at the other side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PurgeAnswer {
+    /// It was carried out.
+    Done {
+        /// Objects that were there.
+        objects: u64,
+    },
+    /// It was not: the other side does not know the command, or does not want it.
+    Refused,
 }
 
 /// Why an SOS led to nothing.
@@ -122,6 +138,8 @@ pub enum CommandName {
     Sos,
     /// RATE.
     Rate,
+    /// PURGE.
+    Purge,
     /// SHUTDOWN.
     Shutdown,
     /// Any other.
@@ -173,6 +191,7 @@ impl fmt::Display for CommandName {
         f.write_str(match self {
             Self::Sos => "SOS",
             Self::Rate => "RATE",
+            Self::Purge => "PURGE",
             Self::Shutdown => "SHUTDOWN",
             Self::Unknown => "an unknown command",
         })
