@@ -3,7 +3,7 @@
 //! [`Brain`] owns all of them: it is told what happened ([`Input`]) and answers what must be done
 //! ([`Output`]). The server runs one under the real clock, the lab runs hundreds under a virtual
 //! one. Requests never wait for it: each core reads an immutable [`RoutePlan`] through its own
-//! [`Gate`].
+//! [`Gate`]. Beside it stands [`Purges`], which has our rescue servers remove what we take back.
 //!
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
@@ -23,6 +23,7 @@ mod load;
 mod output;
 mod parameters;
 mod plan;
+mod purges;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -40,6 +41,7 @@ pub use link_estimate::{LinkEstimate, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+pub use purges::{Confirmation, PurgeInput, PurgeOutcome, PurgeOutput, Purges};
 pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,

@@ -10,6 +10,8 @@ mod routes;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +19,14 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use levee_observe::{History, Status};
+use levee_vocab::Purge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
+
+use crate::purge_report::PurgeReport;
+
+/// A purge under way; it goes on where this is dropped.
+pub type Reporting = Pin<Box<dyn Future<Output = PurgeReport> + Send>>;
 
 /// What the admin server needs of the server whose face it is.
 pub trait StatusSource: Send + Sync {
@@ -27,6 +35,9 @@ pub trait StatusSource: Send + Sync {
 
     /// The last three minutes.
     fn history(&self) -> History;
+
+    /// Removes objects here and at our rescue servers.
+    fn purge(&self, purge: Purge) -> Reporting;
 
     /// Reads the settings anew and puts them in force; says in a sentence what was done, or what is
     /// wrong with them. May take its time: it runs on a thread for such work.

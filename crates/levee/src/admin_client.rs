@@ -5,12 +5,17 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use levee_observe::Status;
+use levee_vocab::{Purge, PurgeKind, PurgeScope};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::timeout;
 
 use crate::exchange::{ask, exchange};
+use crate::purge_report::PurgeReport;
 
 /// The admin address is local or near: who does not answer by then is not there.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// It waits two seconds for its rescue servers, after its own cache.
+const PURGE_MAX: Duration = Duration::from_secs(30);
 /// Reading the settings looks up names and reads certificates.
 const RELOAD_MAX: Duration = Duration::from_secs(30);
 /// A status with every list full is some 100 kB.
@@ -46,6 +51,43 @@ pub async fn reload(admin: SocketAddr) -> Result<String, String> {
     match status.is_success() {
         true => Ok(text),
         false => Err(text.trim_end().to_owned()),
+    }
+}
+
+/// Has the server purge; gives what became of it.
+///
+/// # Errors
+/// As [`reload`].
+///
+/// Cancel safety: dropped half-way, the purge goes on where it has begun.
+pub async fn purge(admin: SocketAddr, purge: &Purge) -> Result<PurgeReport, String> {
+    let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let mut query = match &purge.scope {
+        PurgeScope::Url(target) => format!("url={}", encoded(target.as_str())),
+        PurgeScope::Tags(tags) => {
+            let keys = tags
+                .iter()
+                .map(|tag| format!("key={}", encoded(tag.as_str())));
+            keys.collect::<Vec<_>>().join("&")
+        }
+        PurgeScope::All => String::new(),
+    };
+    if purge.kind == PurgeKind::Soft {
+        query.push_str("&soft=1");
+    }
+    let request = http::Request::post(format!("/-/purge?{query}"));
+    let request = request
+        .header("host", admin.to_string())
+        .body(Full::default());
+    let request = request.map_err(|error| error.to_string())?;
+    let answer = timeout(PURGE_MAX, ask(admin, request, BYTES_MAX)).await;
+    let (status, body) = answer
+        .map_err(|_| late(admin, PURGE_MAX))?
+        .map_err(|error| absent(admin, &error))?;
+    match status.is_success() {
+        true => serde_json::from_slice(&body)
+            .map_err(|error| format!("{admin} is not a levee: {error}")),
+        false => Err(String::from_utf8_lossy(&body).trim_end().to_owned()),
     }
 }
 

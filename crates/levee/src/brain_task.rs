@@ -208,7 +208,8 @@ impl BrainTask {
         self.forget_ended(&before, &plan);
     }
 
-    /// Objects of an origin whose rescue is over make room for others.
+    /// Objects of an origin whose rescue is over make room for others. A new rescue of the same
+    /// origin begins with nothing: what was purged while there was no link is still here.
     fn forget_ended(&self, before: &RoutePlan, now: &RoutePlan) {
         let is_served = |plan: &RoutePlan, origin: &OriginRoute| {
             let mut origins = plan.hosts.origins.iter();
@@ -217,11 +218,17 @@ impl BrainTask {
                     && matches!(other.phase, OriginPhase::Live | OriginPhase::Ending { .. })
             })
         };
-        for origin in &before.hosts.origins {
-            if is_served(before, origin) && !is_served(now, origin) {
-                let WebAddress { host, port } = origin.origin.clone();
-                self.figures.fetcher.forget(&Space::Origin(host, port));
-            }
+        let is_live = |plan: &RoutePlan, origin: &OriginRoute| {
+            let mut origins = plan.hosts.origins.iter();
+            origins.any(|other| other.link == origin.link && other.phase == OriginPhase::Live)
+        };
+        let ended = before.hosts.origins.iter();
+        let ended = ended.filter(|origin| is_served(before, origin) && !is_served(now, origin));
+        let began = now.hosts.origins.iter();
+        let began = began.filter(|origin| is_live(now, origin) && !is_live(before, origin));
+        for origin in ended.chain(began) {
+            let WebAddress { host, port } = origin.origin.clone();
+            self.figures.fetcher.forget(&Space::Origin(host, port));
         }
     }
 

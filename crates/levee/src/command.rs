@@ -41,6 +41,25 @@ pub enum Command {
         #[command(flatten)]
         server: Server,
     },
+    /// Remove objects from the caches of a running server and of its rescue servers.
+    #[command(after_help = "levee purge /news\nlevee purge --key article-7 --key front --soft")]
+    Purge {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+        /// The URL of a page, or its path; all variants of it are meant.
+        #[arg(required_unless_present = "key")]
+        url: Option<String>,
+        /// A word of `Surrogate-Key`: everything that carries it is meant.
+        #[arg(long, value_name = "KEY", conflicts_with = "url")]
+        key: Vec<String>,
+        /// Make them old instead: they are shown while newer ones are fetched.
+        #[arg(long)]
+        soft: bool,
+        /// Print the JSON as it is.
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the state of a running server.
     Status {
         /// Which server.

@@ -15,6 +15,7 @@ pub mod log_hand_over;
 pub mod log_take_over;
 pub mod manual;
 pub mod node;
+pub mod purge_report;
 pub mod registry_client;
 pub mod registry_server;
 pub mod rescue_link;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use levee::command::{Command, CommandLine, Server};
 use levee::{admin_client, explain, manual, settings};
+use levee_vocab::{Purge, PurgeError, PurgeKind};
 
 fn main() -> ExitCode {
     let done = match CommandLine::parse().command {
@@ -21,6 +22,13 @@ fn main() -> ExitCode {
             explain::explain(file.as_deref()).map(|report| print!("{report}"))
         }
         Command::Reload { server } => reload(&server),
+        Command::Purge {
+            server,
+            url,
+            key,
+            soft,
+            json,
+        } => purge(&server, purge_of(url, &key, soft), json),
         Command::Status { server, json } => show_status(&server, json),
         Command::Top { server } => watch(&server),
         Command::Completion { shell } => {
@@ -52,6 +60,29 @@ fn reload(server: &Server) -> Result<(), String> {
     let sentence = levee::serve::small_runtime()?.block_on(admin_client::reload(admin))?;
     print!("{sentence}");
     Ok(())
+}
+
+fn purge_of(url: Option<String>, keys: &[String], soft: bool) -> Result<Purge, PurgeError> {
+    let kind = match soft {
+        true => PurgeKind::Soft,
+        false => PurgeKind::Hard,
+    };
+    match url {
+        Some(url) => Purge::url(&url, kind),
+        None => Purge::tags(&keys.join(" "), kind),
+    }
+}
+
+/// Whoever waits for it in a script learns by the exit status whether it is done everywhere.
+fn purge(server: &Server, purge: Result<Purge, PurgeError>, json: bool) -> Result<(), String> {
+    let purge = purge.map_err(|error| error.to_string())?;
+    let admin = admin_address(server)?;
+    let report = levee::serve::small_runtime()?.block_on(admin_client::purge(admin, &purge))?;
+    match json {
+        true => println!("{}", report.json()),
+        false => print!("{report}"),
+    }
+    report.confirmed_by_all()
 }
 
 fn show_status(server: &Server, json: bool) -> Result<(), String> {

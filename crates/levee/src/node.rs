@@ -6,6 +6,7 @@
 
 mod face;
 mod made;
+mod purge_office;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
-    Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Upstreams, watch_upstreams,
+    Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, Upstreams,
+    watch_upstreams,
 };
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
@@ -29,6 +31,7 @@ use self::made::{
     access_log, admin_limits, fetch_settings, interface_speed, own_address, private_addresses,
     sites,
 };
+use self::purge_office::PurgeOffice;
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
@@ -36,7 +39,7 @@ use crate::figures::Figures;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
-use crate::rescue_link::{LinkCharge, LinkSettings, RescueLinks};
+use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks};
 use crate::serve::Again;
 use crate::service_manager;
 use crate::settings::Settings;
@@ -65,6 +68,7 @@ pub struct Node {
     side_tasks: Vec<JoinHandle<()>>,
     fetcher: Fetcher,
     upstreams: Arc<Upstreams>,
+    purges: Arc<PurgeOffice>,
     web: WebAddress,
     address: IpAddr,
     link: ByteRate,
@@ -145,6 +149,7 @@ impl Node {
             admin_address,
             brain,
             log,
+            purges,
             ..
         } = self;
         let limits = admin_limits(&self.settings);
@@ -156,6 +161,7 @@ impl Node {
             fetcher: self.fetcher,
             upstreams: self.upstreams,
             log,
+            purges,
             in_force: Shared::new(self.settings),
             web: self.web.clone(),
             address: self.address,
@@ -281,6 +287,7 @@ struct Made {
     log_thread: AccessLogThread,
     take_over: TakeOver,
     brain: Brain,
+    purges: Arc<PurgeOffice>,
 }
 
 impl Parts {
@@ -295,6 +302,7 @@ impl Parts {
             None => vec![],
         };
         Ok(Made {
+            purges: PurgeOffice::new(fetcher.clone()),
             fetcher,
             pacer: self
                 .settings
@@ -314,7 +322,9 @@ impl Parts {
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
-        let community = self.join(sockets.rescue, made.pacer.clone(), events)?;
+        let community = self.join(sockets.rescue, &made, events)?;
+        let line = community.as_ref().map(Community::purge_line);
+        made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
         let task = BrainTask {
             front: Arc::clone(&front),
@@ -362,6 +372,7 @@ impl Parts {
             side_tasks,
             fetcher: made.fetcher,
             upstreams: self.upstreams,
+            purges: made.purges,
             web: self.web,
             address: self.address,
             link: self.link,
@@ -377,6 +388,7 @@ impl Parts {
             // Lines for others are kept even where our own log is off.
             log: self.wants_log().then(|| made.log.sender()),
             handed_over: Some(made.take_over.inlet()),
+            purge: Some(made.purges.inlet()),
         });
         front.map(Arc::new).map_err(|error| error.to_string())
     }
@@ -389,13 +401,13 @@ impl Parts {
     fn join(
         &self,
         listener: Option<TcpListener>,
-        pacer: Option<Arc<Link>>,
+        made: &Made,
         events: mpsc::Sender<levee_control::Input>,
     ) -> Result<Option<Community>, String> {
         let Some(community) = &self.settings.community else {
             return Ok(None);
         };
-        let charge: LinkCharge = match pacer {
+        let charge: LinkCharge = match made.pacer.clone() {
             Some(link) => Arc::new(move |bytes| link.charge(Clock.now(), bytes)),
             None => Arc::new(|_| {}),
         };
@@ -408,7 +420,20 @@ impl Parts {
         settings.private_addresses = private_addresses(community);
         settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
         let book = Arc::new(registry.clone());
-        let links = RescueLinks::start(listener, settings, book, charge, events.clone());
+        let fetcher = made.fetcher.clone();
+        let origin_purge: OriginPurge = Arc::new(move |origin, purge| {
+            let WebAddress { host, port } = origin.clone();
+            fetcher.purge(&Space::Origin(host, port), purge)
+        });
+        let events_of_links = events.clone();
+        let links = RescueLinks::start(
+            listener,
+            settings,
+            book,
+            charge,
+            origin_purge,
+            events_of_links,
+        );
         let offer = Offer {
             site: self.web.clone(),
             rescue: (self.address, community.rescue_listen.port()).into(),

@@ -15,6 +15,7 @@
 
 mod caller;
 mod link_task;
+mod purge_line;
 mod refusals;
 mod switchboard;
 mod translation;
@@ -25,19 +26,24 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, LinkId, WebAddress};
+use levee_vocab::{ByteRate, LinkId, Purge, WebAddress};
 use levee_wire::SessionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 pub use caller::AddressBook;
+pub use purge_line::PurgeLine;
 pub use refusals::Refusals;
 use switchboard::Switchboard;
 
 /// Told of every message that is sent, in bytes with the overhead of its packets, so that the
 /// outbound link can account for it.
 pub type LinkCharge = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// Carries out the purge of an origin that we rescue, in the objects of that origin only; says how
+/// many there were. Takes its time: it is called on a thread for such work.
+pub type OriginPurge = Arc<dyn Fn(&WebAddress, &Purge) -> u64 + Send + Sync>;
 
 /// What the rescue links of a server need to know.
 #[derive(Clone, Debug)]
@@ -82,6 +88,7 @@ impl LinkSettings {
 pub struct RescueLinks {
     orders: mpsc::Sender<Order>,
     refusals: Refusals,
+    purge_line: PurgeLine,
     task: JoinHandle<()>,
 }
 
@@ -120,6 +127,7 @@ enum Saying {
     Accept { alias: WebAddress, rate: ByteRate },
     Reject,
     Rate(ByteRate),
+    Purge(Purge),
     ShutDown,
 }
 
@@ -131,11 +139,15 @@ impl RescueLinks {
         settings: LinkSettings,
         address_book: Arc<dyn AddressBook>,
         charge: LinkCharge,
+        origin_purge: OriginPurge,
         events: mpsc::Sender<Input>,
     ) -> Self {
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let refusals = Refusals::default();
+        let purge_line = PurgeLine::start(orders.downgrade());
         let context = link_task::Context {
+            purge_line: purge_line.clone(),
+            origin_purge,
             settings: Arc::new(settings),
             address_book,
             charge,
@@ -146,6 +158,7 @@ impl RescueLinks {
         Self {
             orders,
             refusals,
+            purge_line,
             task,
         }
     }
@@ -192,6 +205,11 @@ impl RescueLinks {
     /// How many links and messages were refused, by cause.
     pub fn refusals(&self) -> Refusals {
         self.refusals.clone()
+    }
+
+    /// How to have our rescue servers purge.
+    pub fn purge_line(&self) -> PurgeLine {
+        self.purge_line.clone()
     }
 
     /// Takes no more calls, lets the links that are open say what they have been told to say, and

@@ -7,8 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use levee::admin::{AdminLimits, StatusSource, serve};
+use levee::admin::{AdminLimits, Reporting, StatusSource, serve};
+use levee::purge_report::PurgeReport;
+use levee_control::{Confirmation, PurgeOutcome};
 use levee_observe::{History, Status, StatusBoard};
+use levee_vocab::{Purge, WebAddress};
 
 #[derive(Default)]
 struct Board {
@@ -23,6 +26,18 @@ impl StatusSource for Board {
 
     fn history(&self) -> History {
         self.board.history()
+    }
+
+    fn purge(&self, purge: Purge) -> Reporting {
+        let servers = [Confirmation {
+            site: WebAddress {
+                host: "a.example".parse().unwrap(),
+                port: 80,
+            },
+            outcome: PurgeOutcome::Silent,
+        }];
+        let report = PurgeReport::new(&purge, 7, &servers);
+        Box::pin(async move { report })
     }
 
     fn reload(&self) -> Result<String, String> {
@@ -213,4 +228,38 @@ fn garbage_costs_only_its_own_connection() {
         assert!(!answer.starts_with(b"HTTP/1.1 200"));
     }
     assert!(admin.get("/-/healthy").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_purge_is_answered_with_who_confirmed_it() {
+    let admin = Admin::start(AdminLimits::default());
+    let post = |query: &str| {
+        let host = admin.address;
+        admin.ask(&format!(
+            "POST /-/purge?{query} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0"
+        ))
+    };
+    let answer = post("url=%2Fa%3Fb%3Dc&soft=1");
+    assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
+    assert!(
+        answer.contains("\"purged\":\"/a?b=c\",\"soft\":true,\"objects\":7"),
+        "{answer}"
+    );
+    assert!(answer.contains("\"unconfirmed\":1"), "{answer}");
+    assert!(
+        answer.contains("\"site\":\"a.example\",\"confirmed\":false"),
+        "{answer}"
+    );
+    assert!(post("key=news&key=sport").contains("\"purged\":\"keys news sport\""));
+    for bad in [
+        "",
+        "url=/a&key=b",
+        "url=a",
+        "key=a%20b&soft=2",
+        "what=else",
+        "key=%FF",
+    ] {
+        assert!(post(bad).starts_with("HTTP/1.1 400 "), "{bad}");
+    }
+    assert!(admin.get("/-/purge?url=/a").starts_with("HTTP/1.1 405 "));
 }

@@ -26,6 +26,11 @@ impl StatusSource for Sample {
         self.0.history()
     }
 
+    fn purge(&self, purge: levee_vocab::Purge) -> levee::admin::Reporting {
+        let report = levee::purge_report::PurgeReport::new(&purge, 0, &[]);
+        Box::pin(async move { report })
+    }
+
     fn reload(&self) -> Result<String, String> {
         Err("a sample has no settings".into())
     }

@@ -89,6 +89,7 @@ fn start(link: Option<ByteRate>) -> Result<(Front, std::path::PathBuf), Failure>
         link: link.map(|rate| Arc::new(Link::new(rate))),
         log: None,
         handed_over: None,
+        purge: None,
     })?;
     Ok((front, folder))
 }

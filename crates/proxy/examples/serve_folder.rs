@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         link: None,
         log: None,
         handed_over: None,
+        purge: None,
     })?;
     println!("ready on http://{}", front.local_addresses()[0]);
     loop {

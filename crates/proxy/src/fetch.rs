@@ -19,6 +19,7 @@
 //! - whatever becomes of a task, its flight ends and leaves the table (a guard sees to it);
 //! - every wait has a deadline and every queue a limit (`fetch/settings.rs`).
 
+mod aside;
 mod background;
 mod body;
 mod counters;
@@ -49,6 +50,7 @@ use crate::flight::{
     RequestHeaders, Space, Waiting, Waker, lock,
 };
 use crate::upstream::Endpoint;
+pub use aside::Reply;
 pub use counters::{FetchCounters, SourceCounters};
 use counters::{Tally, count};
 pub(crate) use dial::{Way, dial};
@@ -77,6 +79,8 @@ struct Shared {
     abandoned: Arc<Semaphore>,
     /// Tunnels that may be opened.
     tunnels: Arc<Semaphore>,
+    /// Answers of our own that are being made.
+    asides: Arc<Semaphore>,
     /// Bytes of shared bodies on their way.
     in_flight: AtomicU64,
 }
@@ -114,6 +118,7 @@ impl Fetcher {
                 tally: Tally::default(),
                 abandoned,
                 tunnels,
+                asides: Arc::new(Semaphore::new(aside::ASIDES_MAX)),
                 in_flight: AtomicU64::new(0),
             }),
         })

@@ -19,7 +19,7 @@ use levee_vocab::LinkId;
 use thiserror::Error;
 
 use crate::counters::CoreCounters;
-use crate::engine::{CoreParts, CoreWaker, Engine, Message};
+use crate::engine::{CoreParts, CoreWaker, Engine, Message, PurgeInlet};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
 use crate::hot;
@@ -69,6 +69,8 @@ pub struct FrontParts {
     pub log: Option<SyncSender<AccessRecord>>,
     /// Where lines that rescue servers hand over go.
     pub handed_over: Option<HandedOverLog>,
+    /// Who carries out the purges that visitors send; none answers 405.
+    pub purge: Option<PurgeInlet>,
 }
 
 /// The running cores. Dropping it ends them at once.
@@ -145,6 +147,13 @@ impl Front {
         }
     }
 
+    /// Has every core look at its files anew, because somebody says that they have changed.
+    pub fn recheck_files(&self) {
+        for core in &self.cores {
+            core.sender.send(Message::RecheckFiles);
+        }
+    }
+
     /// Reads all counters. Hot URLs are those between the last two readings.
     pub fn sample(&self) -> Sample {
         let mut sample = Sample::default();
@@ -214,6 +223,7 @@ impl Bound {
                 link: parts.link.clone(),
                 log: parts.log.clone(),
                 handed_over: parts.handed_over.clone(),
+                purge: parts.purge.clone(),
             };
             let thread = start_core(core, listeners, mailbox)?;
             front.cores.push(RunningCore {

@@ -36,7 +36,10 @@ mod wheel;
 pub use cache::{Body, Freshness, Stored};
 pub use cacheability::{Credentials, Sharing};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
-pub use fetch::{Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, SourceCounters};
+pub use engine::PurgeInlet;
+pub use fetch::{
+    Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, Reply, SourceCounters,
+};
 pub use files::{Folder, FolderError};
 pub use flight::{
     BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Miss, ObjectKey,

@@ -4,10 +4,11 @@
 //! the one or the other.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use levee_vocab::{HostName, WebAddress};
+use levee_vocab::{AddressBlock, HostName, WebAddress};
 
 use crate::files::Folder;
 use crate::upstream::Upstreams;
@@ -18,6 +19,7 @@ pub struct SiteTable {
     sites: Vec<Arc<Site>>,
     names: HashMap<HostName, usize, RandomState>,
     unknown: UnknownHost,
+    purge_from: Vec<AddressBlock>,
 }
 
 /// One site.
@@ -71,7 +73,20 @@ impl SiteTable {
             sites: sites.into_iter().map(Arc::new).collect(),
             names,
             unknown,
+            purge_from: Vec::new(),
         }
+    }
+
+    /// The same table, for whose sites visitors from these addresses may purge; else nobody may.
+    #[must_use]
+    pub fn with_purge_from(mut self, blocks: Vec<AddressBlock>) -> Self {
+        self.purge_from = blocks;
+        self
+    }
+
+    /// Whether `visitor` may purge.
+    pub(crate) fn may_purge(&self, visitor: IpAddr) -> bool {
+        self.purge_from.iter().any(|block| block.contains(visitor))
     }
 
     /// All sites, in the order given.

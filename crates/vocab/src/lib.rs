@@ -3,6 +3,7 @@
 //! Every other crate speaks in these types, so that a bare number never has to be guessed at.
 //! Nothing here reads a clock, a socket or the operating system's randomness.
 
+mod address_block;
 mod host;
 mod ids;
 mod purge;
@@ -11,6 +12,7 @@ mod rate;
 mod state;
 mod time;
 
+pub use address_block::{AddressBlock, AddressBlockError};
 pub use host::{HostName, HostNameError, WebAddress};
 pub use ids::{FetchKey, FetchKeyError, LinkId};
 pub use purge::{

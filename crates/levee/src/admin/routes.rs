@@ -7,6 +7,8 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use levee_observe as observe;
+use levee_vocab::{Purge, PurgeKind};
+use percent_encoding::percent_decode_str;
 
 use super::StatusSource;
 use super::guard::Refusal;
@@ -34,6 +36,8 @@ pub(super) async fn answer<B>(request: &Request<B>, source: Arc<dyn StatusSource
     match (path, request.method()) {
         ("/-/reload", &Method::POST) => reload(source).await,
         ("/-/reload", _) => method_not_allowed("POST"),
+        ("/-/purge", &Method::POST) => purge(request.uri().query(), source).await,
+        ("/-/purge", _) => method_not_allowed("POST"),
         (path, method) if READ.contains(method) => read(path, request.uri().query(), &*source),
         (_, _) => method_not_allowed("GET, HEAD"),
     }
@@ -102,6 +106,49 @@ async fn reload(source: Arc<dyn StatusSource>) -> Answer {
             whole(StatusCode::INTERNAL_SERVER_ERROR, TEXT, sentence)
         }
     }
+}
+
+/// `?url=/news`, or `?key=a&key=b`, and `&soft=1`.
+async fn purge(query: Option<&str>, source: Arc<dyn StatusSource>) -> Answer {
+    let purge = match purge_of(query.unwrap_or_default()) {
+        Ok(purge) => purge,
+        Err(complaint) => return whole(StatusCode::BAD_REQUEST, TEXT, complaint + "\n"),
+    };
+    // As a task of its own: it ends well although whoever asked leaves.
+    match tokio::spawn(source.purge(purge)).await {
+        Ok(report) if report.unconfirmed == 0 => whole(StatusCode::OK, JSON, report.json() + "\n"),
+        Ok(report) => whole(StatusCode::ACCEPTED, JSON, report.json() + "\n"),
+        Err(error) => {
+            tracing::error!(%error, "a purge broke off");
+            let sentence = "the purge broke off; see the log\n";
+            whole(StatusCode::INTERNAL_SERVER_ERROR, TEXT, sentence)
+        }
+    }
+}
+
+fn purge_of(query: &str) -> Result<Purge, String> {
+    let (mut url, mut keys, mut kind) = (None, String::new(), PurgeKind::Hard);
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = percent_decode_str(value).decode_utf8();
+        let value = value.map_err(|_| format!("`{name}` is not text"))?;
+        match name {
+            "url" => url = Some(value.into_owned()),
+            "key" => {
+                keys.push_str(&value);
+                keys.push(' ');
+            }
+            "soft" if value == "1" => kind = PurgeKind::Soft,
+            "soft" if value == "0" => kind = PurgeKind::Hard,
+            _ => return Err(format!("`{pair}` is none of url=, key= and soft=1")),
+        }
+    }
+    let purge = match (url, keys.is_empty()) {
+        (Some(url), true) => Purge::url(&url, kind),
+        (None, false) => Purge::tags(&keys, kind),
+        (_, _) => return Err("give url=/path, or key=word once or more".to_owned()),
+    };
+    purge.map_err(|error| error.to_string())
 }
 
 fn method_not_allowed(allowed: &'static str) -> Answer {

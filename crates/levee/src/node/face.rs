@@ -9,11 +9,12 @@ use std::sync::Arc;
 use levee_net::Shared;
 use levee_observe::{AccessLog, History, Status, StatusBoard};
 use levee_proxy::{Fetcher, Front, Upstreams};
-use levee_vocab::{ByteRate, WebAddress};
+use levee_vocab::{ByteRate, Purge, WebAddress};
 use tokio::sync::mpsc;
 
 use super::made::sites;
-use crate::admin::StatusSource;
+use super::purge_office::PurgeOffice;
+use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
 use crate::serve::Again;
 use crate::settings::Settings;
@@ -27,6 +28,7 @@ pub(super) struct Face {
     pub fetcher: Fetcher,
     pub upstreams: Arc<Upstreams>,
     pub log: AccessLog,
+    pub purges: Arc<PurgeOffice>,
     pub in_force: Shared<Settings>,
     pub web: WebAddress,
     pub address: IpAddr,
@@ -40,6 +42,11 @@ impl StatusSource for Face {
 
     fn history(&self) -> History {
         self.board.history()
+    }
+
+    fn purge(&self, purge: Purge) -> Reporting {
+        let office = Arc::clone(&self.purges);
+        Box::pin(async move { office.purge(purge).await })
     }
 
     fn reload(&self) -> Result<String, String> {

@@ -73,7 +73,8 @@ pub(super) fn sites(
         UnknownHost::Serve => levee_proxy::UnknownHost::Serve,
         UnknownHost::Refuse => levee_proxy::UnknownHost::Refuse,
     };
-    Ok(SiteTable::new(vec![site], unknown))
+    let table = SiteTable::new(vec![site], unknown);
+    Ok(table.with_purge_from(settings.site.purge_from.clone()))
 }
 
 pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, Rejection, RescueCall};
 use levee_net::Clock;
-use levee_vocab::{FetchKey, LinkId};
+use levee_vocab::{FetchKey, LinkId, Purge, WebAddress};
 use levee_wire::rescue::{Message, Sos};
 use levee_wire::{Ending, Event, Output, RescueSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
-use super::{LinkCharge, LinkSettings, Peer, Saying, translation};
+use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Saying, translation};
 use crate::community_socket;
 
 /// What every link needs.
@@ -29,6 +29,8 @@ pub(super) struct Context {
     pub(super) settings: Arc<LinkSettings>,
     pub(super) address_book: Arc<dyn AddressBook>,
     pub(super) charge: LinkCharge,
+    pub(super) purge_line: PurgeLine,
+    pub(super) origin_purge: OriginPurge,
     pub(super) events: mpsc::Sender<Input>,
 }
 
@@ -68,6 +70,7 @@ pub(super) async fn answer(
         sayings,
         is_greeted,
         key: FetchKey::from_bytes([0; 16]),
+        other: None,
         refusal: None,
     };
     task.run(None).await
@@ -108,6 +111,7 @@ pub(super) async fn call(
         sayings,
         is_greeted: Arc::default(),
         key,
+        other: Some(candidate.site),
         refusal: None,
     };
     task.run(Some(first)).await
@@ -139,6 +143,8 @@ struct LinkTask {
     /// Set when a whole SOS has come: from then on the link is not thrown out for a newer one.
     is_greeted: Arc<AtomicBool>,
     key: FetchKey,
+    /// The other side's own name: of the candidate that we call, or of the origin that calls us.
+    other: Option<WebAddress>,
     refusal: Option<AddressRefusal>,
 }
 
@@ -216,6 +222,13 @@ impl LinkTask {
                     }
                 }
                 Output::Tell(Event::SosReceived(sos)) => queue.extend(self.take_sos(sos).await),
+                Output::Tell(Event::PurgeReceived(purge)) => queue.extend(self.purge(purge).await),
+                Output::Tell(Event::PurgeAnswered(answer)) => {
+                    self.context
+                        .purge_line
+                        .answered(self.peer.link, answer)
+                        .await;
+                }
                 Output::Tell(event) => self.tell(event).await,
                 Output::Close(ending) => return Some(ending),
             }
@@ -244,6 +257,7 @@ impl LinkTask {
         match check_caller(&site, sos.address, peer, private, &*book).await {
             Ok(()) => {
                 self.is_greeted.store(true, Ordering::Release);
+                self.other = Some(sos.origin.clone());
                 self.tell(Event::SosReceived(sos)).await;
                 Vec::new()
             }
@@ -254,8 +268,31 @@ impl LinkTask {
         }
     }
 
+    /// Removes what the origin wants removed, then says so.
+    async fn purge(&mut self, purge: Purge) -> Vec<Output> {
+        let work = Arc::clone(&self.context.origin_purge);
+        let objects = match (self.peer.link, self.other.clone()) {
+            (LinkId::Inbound(_), Some(origin)) => {
+                tokio::task::spawn_blocking(move || work(&origin, &purge)).await
+            }
+            // An origin asks; a rescue server has nothing to purge here.
+            (LinkId::Outbound(_), _) | (LinkId::Inbound(_), None) => Ok(0),
+        };
+        match objects {
+            Ok(objects) => self.happens(levee_wire::Input::PurgeDone { objects }),
+            // What may still be there must not be confirmed.
+            Err(_) => self.happens(levee_wire::Input::PeerClosed),
+        }
+    }
+
     async fn tell(&self, event: Event) {
-        let input = translation::told(self.peer.link, event, self.key);
+        if let (Event::Accepted(_), Some(site)) = (&event, &self.other) {
+            let site = site.clone();
+            self.context.purge_line.came(self.peer.link, site).await;
+        }
+        let Some(input) = translation::told(self.peer.link, event, self.key) else {
+            return;
+        };
         // The Brain is gone only when the server stops: then nobody wants to know.
         let _ = self.context.events.send(input).await;
     }

@@ -79,7 +79,10 @@ impl Switchboard {
                 },
                 Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
                     match ended {
-                        Ok((_, report)) => self.note_end(report),
+                        Ok((_, report)) => {
+                            self.context.purge_line.lost(report.peer.link).await;
+                            self.note_end(report);
+                        }
                         Err(failure) => self.note_panic(failure).await,
                     }
                 }
@@ -166,6 +169,7 @@ impl Switchboard {
                 if let Some(line) = self.links.remove(&link) {
                     line.task.abort();
                     info!(%link, "rescue link dropped");
+                    self.context.purge_line.lost(link).await;
                 }
             }
         }
@@ -202,6 +206,7 @@ impl Switchboard {
             self.refusals.note("stuck");
             self.warn(&format!("rescue link {link} dropped: it does not keep up"));
         }
+        self.context.purge_line.lost(link).await;
         // The Brain is gone only when the server stops: then nobody wants to know.
         let _ = self.context.events.send(lost(link)).await;
     }
@@ -252,6 +257,7 @@ impl Switchboard {
         if let Some(link) = found.map(|(&link, _)| link) {
             self.links.remove(&link);
             self.refusals.note("panic");
+            self.context.purge_line.lost(link).await;
             // Whether it was still calling is not known any more; the Brain ignores what does not
             // fit.
             let _ = self.context.events.send(not_rescued(link)).await;

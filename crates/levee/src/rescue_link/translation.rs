@@ -47,13 +47,15 @@ pub(super) fn said(saying: Saying, address: IpAddr) -> levee_wire::Input<'static
         }),
         Saying::Reject => levee_wire::Input::SosRejected,
         Saying::Rate(rate) => levee_wire::Input::RateChanged(rate),
+        Saying::Purge(purge) => levee_wire::Input::PurgeDecided(purge),
         Saying::ShutDown => levee_wire::Input::ShutdownDecided,
     }
 }
 
-/// What a session tells, as an input of the Brain. `key` is the one that our SOS carried.
-pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Input {
-    match event {
+/// What a session tells, as an input of the Brain, where it is for the Brain. `key` is the one that
+/// our SOS carried.
+pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
+    Some(match event {
         Event::SosReceived(sos) => Input::SosReceived {
             link,
             call: call(sos),
@@ -77,7 +79,9 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Input {
             link,
             loss: loss(kind),
         },
-    }
+        // Purges are no matter of rescue control.
+        Event::PurgeReceived(_) | Event::PurgeAnswered(_) => return None,
+    })
 }
 
 const fn rejection(refusal: Refusal) -> Rejection {

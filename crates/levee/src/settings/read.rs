@@ -210,7 +210,8 @@ fn read_list<'a, 'i: 'a>(
         all.append(read_value(setting, part.get_ref())?);
         count += 1;
     }
-    if count == 0 && !setting.default.is_empty() {
+    // No addresses at all are an answer to who may do something: nobody.
+    if count == 0 && !setting.default.is_empty() && setting.kind != Kind::Blocks {
         let example = setting.example;
         return Err(format!(
             "is empty; give one, e.g. {example}, or leave it out"

@@ -70,6 +70,8 @@ settings! {
     "Application to pass requests to, in one place or several. Give this or `site.folder`.";
     "site.unknown_host", Kind::Choice(&["serve", "refuse"]), "serve", "", Reload, "\"refuse\"",
     "Whether a request for a name that is not ours gets the site, or 421.";
+    "site.purge_from", Kind::Blocks, "127.0.0.0/8, ::1", "", Reload, "[\"127.0.0.1\", \"10.0.0.0/8\"]",
+    "Who may remove objects by the method PURGE. Not whoever comes through a proxy or from a browser: use `levee purge` there.";
     "site.cores", Kind::Count(0, 64), "0", "", Restart, "2",
     "Threads that serve visitors; 0 means one for each core, and one alone on a link below 12.5 MB/s.";
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_proxy::Endpoint;
-use levee_vocab::{ByteRate, HostName};
+use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 /// What a setting takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub enum Kind {
     Sockets,
     /// A list of places where upstreams listen.
     Endpoints,
+    /// A list of addresses and blocks of them.
+    Blocks,
     /// A file or folder, seen from the settings file's folder.
     Path,
     /// `off`, `stdout`, or a file as with [`Kind::Path`].
@@ -60,6 +62,8 @@ pub enum Value {
     Sockets(Vec<SocketAddr>),
     /// Of [`Kind::Endpoints`].
     Endpoints(Vec<Endpoint>),
+    /// Of [`Kind::Blocks`].
+    Blocks(Vec<AddressBlock>),
     /// Of [`Kind::Path`], or a file of [`Kind::Output`].
     Path(PathBuf),
     /// Of [`Kind::Rate`].
@@ -80,6 +84,7 @@ impl Value {
         match (self, more) {
             (Self::Hosts(all), Self::Hosts(more)) => all.extend(more),
             (Self::Sockets(all), Self::Sockets(more)) => all.extend(more),
+            (Self::Blocks(all), Self::Blocks(more)) => all.extend(more),
             (Self::Endpoints(all), Self::Endpoints(more)) => all.extend(more),
             (all, more) => unreachable!("a list has parts of one kind, not {all:?} and {more:?}"),
         }
@@ -107,6 +112,13 @@ impl Kind {
                 Ok(Value::Sockets(vec![socket]))
             }
             Self::Endpoints => endpoint(text).map(|endpoint| Value::Endpoints(vec![endpoint])),
+            Self::Blocks => {
+                let blocks = text.split(',').map(|block| block.trim().parse());
+                let blocks: Result<Vec<AddressBlock>, _> = blocks.collect();
+                blocks
+                    .map(Value::Blocks)
+                    .map_err(|error| format!("`{text}` is {error}"))
+            }
             Self::Path => Ok(Value::Path(text.into())),
             Self::Output if ["off", "stdout"].contains(&text) => Ok(Value::Text(text.into())),
             Self::Output => Ok(Value::Path(text.into())),
@@ -126,7 +138,10 @@ impl Kind {
 
     /// Whether a list may be given.
     pub const fn is_list(self) -> bool {
-        matches!(self, Self::Hosts | Self::Sockets | Self::Endpoints)
+        matches!(
+            self,
+            Self::Hosts | Self::Sockets | Self::Blocks | Self::Endpoints
+        )
     }
 
     /// Whether a bare number can be meant: the others are told their unit, or that they are no
@@ -140,6 +155,7 @@ impl Kind {
             | Self::Address
             | Self::Socket
             | Self::Sockets
+            | Self::Blocks
             | Self::Endpoints
             | Self::Path
             | Self::Output
@@ -153,6 +169,7 @@ impl Kind {
         match self {
             Self::Sockets => Value::Sockets(Vec::new()),
             Self::Endpoints => Value::Endpoints(Vec::new()),
+            Self::Blocks => Value::Blocks(Vec::new()),
             Self::Text
             | Self::Host
             | Self::Hosts
@@ -180,6 +197,7 @@ impl Kind {
             Self::Socket => "address:port".into(),
             Self::Sockets => "list of address:port".into(),
             Self::Endpoints => "list of http://host:port or unix:/path".into(),
+            Self::Blocks => "list of addresses or blocks".into(),
             Self::Path => "path".into(),
             Self::Output => "off, stdout, or path".into(),
             Self::Rate => "rate (kB/s, MB/s, kbit/s, Mbit/s)".into(),

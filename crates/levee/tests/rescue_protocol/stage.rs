@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use levee::rescue_link::{AddressBook, LinkSettings, Obeyed, RescueLinks};
+use levee::rescue_link::{AddressBook, LinkSettings, Obeyed, OriginPurge, RescueLinks};
 use levee_control::{Candidate, Input, Output, RescueCall};
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
@@ -83,6 +83,7 @@ pub struct Stage {
     pub address: SocketAddr,
     events: mpsc::Receiver<Input>,
     charged: Arc<AtomicU64>,
+    pub purged: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Stage {
@@ -101,12 +102,21 @@ impl Stage {
         let charge = Arc::new(move |bytes| {
             counter.fetch_add(bytes, Ordering::Relaxed);
         });
-        let links = RescueLinks::start(Some(listener), settings, book, charge, sender);
+        let purged = Arc::new(Mutex::new(Vec::new()));
+        let inbox = Arc::clone(&purged);
+        let origin_purge: OriginPurge = Arc::new(move |origin, purge| {
+            let mut inbox = inbox.lock().unwrap();
+            inbox.push((origin.to_string(), purge.scope.to_string()));
+            inbox.len() as u64
+        });
+        let links =
+            RescueLinks::start(Some(listener), settings, book, charge, origin_purge, sender);
         Self {
             links,
             address,
             events,
             charged,
+            purged,
         }
     }
 

@@ -9,6 +9,7 @@ use levee_control::{Gate, RoutePlan};
 use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
 
+use super::PurgeInlet;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
 use crate::fetch::Fetcher;
@@ -58,6 +59,7 @@ pub(crate) struct Core {
     pub frames: Vec<u8>,
     pub log: Option<SyncSender<AccessRecord>>,
     pub handed_over: Option<HandedOverLog>,
+    pub purge: Option<PurgeInlet>,
     pub settled: Settled,
     /// What an answer of an upstream usually weighs, for those that nobody has seen yet.
     pub usual_bytes: f64,
@@ -87,6 +89,7 @@ pub(crate) struct CoreParts {
     pub link: Option<Arc<Link>>,
     pub log: Option<SyncSender<AccessRecord>>,
     pub handed_over: Option<HandedOverLog>,
+    pub purge: Option<PurgeInlet>,
 }
 
 /// Room for a whole head and a good piece of a body.
@@ -123,6 +126,7 @@ impl Core {
             frames: Vec::new(),
             log: parts.log,
             handed_over: parts.handed_over,
+            purge: parts.purge,
             settled: Settled::Keep,
             usual_bytes: 16_384.0,
             request_number: (parts.number as u64) << 48,

@@ -334,6 +334,7 @@ mod tests {
             link: None,
             log: None,
             handed_over: None,
+            purge: None,
         };
         Core::new(parts, Clock.now(), SystemTime::now())
     }

@@ -22,6 +22,8 @@ pub(crate) enum Message {
     AdoptSites(Arc<SiteTable>),
     /// A file was compressed.
     Compressed(Arc<Compressed>),
+    /// Look at each file anew before it is served.
+    RecheckFiles,
     /// A connection can go on.
     Wake(u64),
     /// Put the hottest URLs there.
@@ -47,6 +49,11 @@ impl Engine {
             Message::Adopt { plan, share } => self.core.adopt(plan, share),
             Message::AdoptSites(sites) => self.core.adopt_sites(sites),
             Message::Compressed(compressed) => self.core.attach(&compressed),
+            Message::RecheckFiles => {
+                let now = self.core.now;
+                let tables = self.core.files.iter_mut().flatten();
+                tables.for_each(|table| table.recheck(now));
+            }
             Message::Wake(token) => self.drive(token),
             Message::ReportHot(place) => {
                 let hot = self.core.hot.take();

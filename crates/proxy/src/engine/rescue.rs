@@ -27,9 +27,17 @@ const UPLOAD_BYTES: usize = 256 * 1024;
 const HEAD_BYTES: u64 = 200;
 
 /// What goes from the visitor to its upstream after the head.
-struct Onward {
+pub(super) struct Onward {
     upload: Option<Upload>,
     tunnel: Tunnel,
+}
+
+impl Onward {
+    /// Nothing.
+    pub const NOTHING: Self = Self {
+        upload: None,
+        tunnel: Tunnel::None,
+    };
 }
 
 impl Core {
@@ -258,7 +266,7 @@ impl Core {
         self.begin(connection, answer, visit, record);
     }
 
-    fn begin_flow(
+    pub(super) fn begin_flow(
         &mut self,
         connection: &mut Connection,
         request: &Request<'_, '_>,

@@ -54,6 +54,8 @@ pub(super) enum Work {
     Back { status: u16, to: WebAddress },
     /// Access-log lines that a rescue server hands over.
     HandOver(LinkId),
+    /// Objects are to be purged.
+    Purge,
 }
 
 /// What a short answer weighs, about.
@@ -66,7 +68,7 @@ impl Work {
     /// Size of the whole response.
     pub const fn bytes(&self) -> u64 {
         match self {
-            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) => PLAIN_BYTES,
+            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) | Self::Purge => PLAIN_BYTES,
             Self::File { bytes, .. } | Self::Stored { bytes, .. } | Self::Miss { bytes, .. } => {
                 *bytes
             }
@@ -77,7 +79,7 @@ impl Work {
     pub const fn is_asked(&self) -> bool {
         match self {
             Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
-            Self::Back { .. } | Self::HandOver(_) => false,
+            Self::Back { .. } | Self::HandOver(_) | Self::Purge => false,
         }
     }
 
@@ -89,7 +91,8 @@ impl Work {
             | Self::File { .. }
             | Self::Miss { .. }
             | Self::Back { .. }
-            | Self::HandOver(_) => CacheResult::NotAsked,
+            | Self::HandOver(_)
+            | Self::Purge => CacheResult::NotAsked,
         }
     }
 
@@ -101,7 +104,8 @@ impl Work {
             | Self::File { .. }
             | Self::Stored { .. }
             | Self::Back { .. }
-            | Self::HandOver(_) => false,
+            | Self::HandOver(_)
+            | Self::Purge => false,
         }
     }
 
@@ -114,7 +118,7 @@ impl Work {
         match self {
             Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
             Self::Miss { .. } => true,
-            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) => false,
+            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) | Self::Purge => false,
         }
     }
 }
@@ -130,6 +134,7 @@ impl Core {
         }
         match route {
             Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
+            Route::Own(_) if request.method == "PURGE" => Work::Purge,
             Route::Own(site) => self.own(*site, request, kind),
             Route::Rescued(origin) => self.rescued(origin, request),
             Route::Restored(until) => Work::Plain(later(until.since(self.now))),
@@ -245,6 +250,7 @@ impl Core {
                 return self.fetch(connection, request, visit, *source, origin.as_deref());
             }
             Work::HandOver(link) => return self.take_over(connection, request, visit, link),
+            Work::Purge => return self.purge(connection, request, visit),
         };
         let mut record = self.record(connection, request, visit.kind, self.now.since(visit.began));
         if let Some(record) = &mut record {

@@ -24,6 +24,8 @@ pub(crate) struct FileTable {
     /// What stands at its path by now.
     current: Arc<Folder>,
     placed: Timestamp,
+    /// What was found up to then may have changed.
+    distrusted: Option<Timestamp>,
     places: HashMap<Rc<str>, usize, RandomState>,
     entries: Vec<Entry>,
     hand: usize,
@@ -110,6 +112,7 @@ impl FileTable {
             current: Arc::clone(&folder),
             folder,
             placed: Timestamp::ZERO,
+            distrusted: None,
             places: HashMap::with_hasher(RandomState::default()),
             entries: Vec::new(),
             hand: 0,
@@ -142,11 +145,19 @@ impl FileTable {
         found
     }
 
+    /// What was found up to now may have changed: it is looked at again before it is served.
+    pub fn recheck(&mut self, now: Timestamp) {
+        self.distrusted = Some(now);
+        self.placed = Timestamp::ZERO;
+    }
+
     /// What was found a moment ago.
     fn known(&mut self, path: &str, now: Timestamp) -> Option<Found> {
         let entry = &mut self.entries[*self.places.get(path)?];
         entry.used = Used::Lately;
-        (now.since(entry.checked) < CHECKED_MAX).then(|| entry.found.clone())
+        let is_trusted = self.distrusted.is_none_or(|until| entry.checked > until);
+        let is_new = now.since(entry.checked) < CHECKED_MAX;
+        (is_new && is_trusted).then(|| entry.found.clone())
     }
 
     /// Goes over to the folder that stands at the path now, where it was exchanged.

@@ -5,6 +5,7 @@ mod files;
 mod framing;
 mod link;
 mod parts;
+mod purge;
 mod redirects;
 mod rescue;
 mod support;

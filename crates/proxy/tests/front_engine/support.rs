@@ -10,9 +10,9 @@ use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
-    Sample, Site, SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
+    PurgeInlet, Sample, Site, SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
 };
-use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
+use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, WebAddress};
 
 /// Longest that a test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -25,6 +25,8 @@ pub struct Setup {
     pub unknown: UnknownHost,
     pub upstream: Option<SocketAddr>,
     pub handed_over: Option<HandedOverLog>,
+    pub purge: Option<PurgeInlet>,
+    pub purge_from: Vec<AddressBlock>,
 }
 
 /// A running front and its folder.
@@ -45,6 +47,8 @@ impl Default for Setup {
             unknown: UnknownHost::Refuse,
             upstream: None,
             handed_over: None,
+            purge: None,
+            purge_from: Vec::new(),
         }
     }
 }
@@ -69,11 +73,14 @@ impl Setup {
         let bound = Front::bind(self.settings, &Inherited::default()).unwrap();
         let front = bound.start(FrontParts {
             plan: Arc::new(self.plan),
-            sites: Arc::new(SiteTable::new(vec![site(content)], self.unknown)),
+            sites: Arc::new(
+                SiteTable::new(vec![site(content)], self.unknown).with_purge_from(self.purge_from),
+            ),
             fetcher: Some(fetcher.unwrap()),
             link: self.link.map(|rate| Arc::new(Link::new(rate))),
             log: None,
             handed_over: self.handed_over,
+            purge: self.purge,
         });
         let front = front.unwrap();
         Running {

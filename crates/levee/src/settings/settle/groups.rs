@@ -47,6 +47,7 @@ pub(super) fn site(values: &Values<'_>, content: Content) -> SiteSettings {
             "refuse" => UnknownHost::Refuse,
             _ => UnknownHost::Serve,
         },
+        purge_from: values.blocks("site.purge_from"),
         cores: values.number("site.cores") as usize,
     }
 }

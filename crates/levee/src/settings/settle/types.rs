@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_observe::LogTarget;
-use levee_vocab::{ByteRate, HostName};
+use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use super::upstream::UpstreamTable;
 
@@ -51,6 +51,8 @@ pub struct SiteSettings {
     pub content: Content,
     /// What happens to other names.
     pub unknown_host: UnknownHost,
+    /// Who may purge by HTTP.
+    pub purge_from: Vec<AddressBlock>,
     /// Threads; 0 means chosen by the machine and the link.
     pub cores: usize,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_proxy::Endpoint;
-use levee_vocab::{ByteRate, HostName};
+use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use crate::settings::read::SettingsFile;
 use crate::settings::table;
@@ -51,6 +51,13 @@ impl Values<'_> {
                 .read(setting.default)
                 .expect("a test reads every default"),
         )
+    }
+
+    pub fn blocks(&self, name: &str) -> Vec<AddressBlock> {
+        match self.value(name) {
+            Some(Value::Blocks(blocks)) => blocks,
+            _ => vec![],
+        }
     }
 
     pub fn text(&self, name: &str) -> String {
