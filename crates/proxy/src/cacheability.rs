@@ -6,7 +6,8 @@
 //! Beyond the RFC, on the side of care:
 //! - a response to a visitor with credentials is for that visitor alone, unless it says otherwise;
 //!   so is the use of a stored response that does not say that it is for everybody;
-//! - a response that sets a cookie is for one visitor;
+//! - a response that sets a cookie is for one visitor, unless it says that only the cookie is
+//!   (`private="set-cookie"`);
 //! - a body whose end only the end of the connection tells is not kept, because a killed server
 //!   looks the same.
 //!
@@ -15,6 +16,9 @@
 
 mod control;
 mod freshness;
+mod invalidation;
+mod syntax;
+mod targeted;
 mod vary;
 
 #[cfg(test)]
@@ -26,9 +30,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode, header};
 
-use control::CacheControl;
+pub use control::{Extent, ResponseControl};
 pub use freshness::age_on_arrival;
 use freshness::{Lifetime, lifetime};
+pub use invalidation::named_targets;
+pub use targeted::DEVICE;
 pub use vary::{VaryNames, normal_encodings};
 
 use crate::flight::{Asker, FIRST, Purpose};
@@ -121,6 +127,8 @@ pub struct Keeping {
     pub sharing: Sharing,
     /// By which request headers it varies.
     pub vary: Option<VaryNames>,
+    /// Names of fields that are for the visitor who asked and are not kept.
+    pub unshared: Vec<Box<str>>,
 }
 
 /// Who may read a flight.
@@ -188,18 +196,19 @@ impl Sharing {
 
 /// Decides what to do with the response to a GET.
 pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
-    let control = CacheControl::of(answer.headers);
-    if control.no_store || control.private {
+    let control = ResponseControl::of(answer.headers);
+    if !may_store(answer.status, &control) {
         return Decision::Pass;
     }
     let Ok(vary) = VaryNames::of(answer.headers, policy.purpose) else {
         return Decision::Pass;
     };
+    let unshared = unshared_fields(answer.headers, &control);
     let lifetime = lifetime(answer, &control, policy);
     if sets_cookie_for_one(answer, &control, policy) {
         return Decision::Pass;
     }
-    if answer.status.is_server_error() && !lifetime.is_explicit() {
+    if tells_of_the_server(answer.status) && !lifetime.is_stated() {
         // It tells of the server's state and not of a visitor. Not asking again for each of a
         // thousand waiters is what lets a failing server recover.
         return Decision::ShareOnce {
@@ -219,20 +228,58 @@ pub fn decide(answer: &Answer<'_>, policy: &Policy) -> Decision {
     if !sharing.allows(answer.credentials) {
         return Decision::PassWithCredentials;
     }
-    if answer.body_end == BodyEnd::Unannounced {
-        return Decision::ShareOnce { sharing, vary };
+    match answer.body_end {
+        BodyEnd::Unannounced if unshared.is_empty() => Decision::ShareOnce { sharing, vary },
+        BodyEnd::Unannounced => Decision::Pass,
+        BodyEnd::Announced => Decision::Store(Keeping {
+            lifetime: fresh,
+            stale_while_revalidate,
+            stale_if_error: stale_if_error(&control, policy),
+            sharing,
+            vary,
+            unshared,
+        }),
     }
-    Decision::Store(Keeping {
-        lifetime: fresh,
-        stale_while_revalidate,
-        stale_if_error: stale_if_error(&control, policy),
-        sharing,
-        vary,
-    })
+}
+
+/// Whether nothing forbids to keep a response (RFC 9111 section 3).
+fn may_store(status: StatusCode, control: &ResponseControl) -> bool {
+    //= RFC 9111 section 5.2.2.3: must-understand forbids to store a status that the cache does not
+    //= know, and overrules no-store where it does.
+    let forbidden = match control.must_understand {
+        true => !is_understood(status),
+        false => control.no_store,
+    };
+    !forbidden && control.private != Extent::Everything
+}
+
+/// The statuses whose meaning for a cache we know: those of RFC 9110 that can be stored.
+fn is_understood(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        200..=204 | 300..=303 | 307 | 308 | 400 | 401 | 403..=417 | 421 | 422 | 426 | 500..=505
+    )
+}
+
+/// Whether a status is about the server and not about the object. 501 is about the method, and
+/// cacheable by default (RFC 9110 section 15.6.2).
+fn tells_of_the_server(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+}
+
+/// The fields of a response that are for the visitor who asked.
+pub fn unshared_in(headers: &HeaderMap) -> Vec<Box<str>> {
+    unshared_fields(headers, &ResponseControl::of(headers))
+}
+
+fn unshared_fields(headers: &HeaderMap, control: &ResponseControl) -> Vec<Box<str>> {
+    let names = control.unshared_fields();
+    let there = names.filter(|name| headers.contains_key(*name));
+    there.map(Box::from).collect()
 }
 
 /// Who may be given a response that nothing forbids to share.
-fn sharing(control: &CacheControl, lifetime: Lifetime, purpose: Purpose) -> Sharing {
+fn sharing(control: &ResponseControl, lifetime: Lifetime, purpose: Purpose) -> Sharing {
     let shown_to_all = control.public || control.s_maxage.is_some();
     // Of no lifetime means: made for this request. Whoever waits beside it is another visitor.
     let lasting = lifetime.is_explicit() && lifetime.duration() > Some(Duration::ZERO);
@@ -248,10 +295,14 @@ fn sharing(control: &CacheControl, lifetime: Lifetime, purpose: Purpose) -> Shar
     })
 }
 
-/// Whether a cookie in the response makes it personal. Of a rescued origin's response that states
-/// that it may be shared the cookie is dropped instead.
-fn sets_cookie_for_one(answer: &Answer<'_>, control: &CacheControl, policy: &Policy) -> bool {
+/// Whether a cookie in the response makes it personal. RFC 9111 section 7.3 leaves that to the
+/// origin; too many applications say `max-age` and set a session cookie in one breath. Where the
+/// response says that the cookie alone is for one visitor, it is kept without it. Of a rescued
+/// origin's response that states that it may be shared the cookie is dropped instead.
+fn sets_cookie_for_one(answer: &Answer<'_>, control: &ResponseControl, policy: &Policy) -> bool {
+    let mut unshared = control.unshared_fields();
     answer.headers.contains_key(header::SET_COOKIE)
+        && !unshared.any(|name| name == header::SET_COOKIE.as_str())
         && match policy.purpose {
             Purpose::Upstream => true,
             Purpose::Rescue => !control.public && control.s_maxage.is_none(),
@@ -259,7 +310,7 @@ fn sets_cookie_for_one(answer: &Answer<'_>, control: &CacheControl, policy: &Pol
 }
 
 /// How long a stored response may be shown after its lifetime while its source is asked.
-fn stale_while_revalidate(control: &CacheControl, lifetime: Lifetime) -> Duration {
+fn stale_while_revalidate(control: &ResponseControl, lifetime: Lifetime) -> Duration {
     //= RFC 9111 section 5.2.2.10: s-maxage "incorporates the semantics of the proxy-revalidate
     //= response directive". Unlike an unreachable source, a source that can be asked is no reason
     //= to do otherwise.
@@ -278,7 +329,7 @@ fn stale_while_revalidate(control: &CacheControl, lifetime: Lifetime) -> Duratio
 }
 
 /// How long a stored response may stand in for its unreachable source.
-fn stale_if_error(control: &CacheControl, policy: &Policy) -> Duration {
+fn stale_if_error(control: &ResponseControl, policy: &Policy) -> Duration {
     if control.forbids_stale() {
         return Duration::ZERO;
     }

@@ -15,6 +15,7 @@
 //! Nothing here blocks and nothing here does I/O; see `fetch` for who fills a flight.
 
 mod buffer;
+mod cache_status;
 mod error;
 mod head;
 mod key;
@@ -26,6 +27,8 @@ mod waiting;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+pub use cache_status::{Forwarding, Why};
+pub(crate) use cache_status::{push_forwarded, push_hit};
 pub use error::{Fault, FetchError, Overloaded, Retry};
 pub use head::ResponseHead;
 pub use key::{ObjectKey, RequestHeaders, Space};

@@ -19,7 +19,7 @@ use levee_vocab::Timestamp;
 
 use crate::answer::{Body, FileHandle};
 use crate::files::Judgement;
-use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting};
+use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting, push_forwarded};
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
 
@@ -232,7 +232,7 @@ impl Flow {
                 Source::Gathering { done: None } => Progress::Nothing,
                 Source::Gathering { done: Some(status) } => {
                     let status = *status;
-                    return self.say(status, date, out);
+                    return self.say(&gathered(status), date, out);
                 }
             };
             match self.cut(progress) {
@@ -289,6 +289,7 @@ impl Flow {
         if self.tags == TagLine::Shown {
             head.tags.push_line(out);
         }
+        push_forwarded(head, self.result(), now, out);
         let age = head.age(now).as_secs();
         if age > 0 {
             out.extend_from_slice(b"age: ");
@@ -348,16 +349,20 @@ impl Flow {
         if self.state != State::Head || (sent > 0 && self.status != 0) {
             return Flowed::Broken;
         }
-        self.say(error.status().as_u16(), date, out)
+        let status = error.status().as_u16();
+        let again = match status {
+            503 => "Retry-After: 5\r\n",
+            _ => "",
+        };
+        //= RFC 9209 section 2.1
+        let why = error.proxy_status();
+        let lines = format!("{again}Proxy-Status: levee; error={why}\r\n");
+        self.say(&Plain::with(status, lines), date, out)
     }
 
-    fn say(&mut self, status: u16, date: &[u8], out: &mut Vec<u8>) -> Flowed {
-        self.status = status;
+    fn say(&mut self, plain: &Plain, date: &[u8], out: &mut Vec<u8>) -> Flowed {
+        self.status = plain.status;
         self.state = State::Over;
-        let plain = match status {
-            503 => Plain::with(503, "Retry-After: 5\r\n".into()),
-            status => Plain::new(status),
-        };
         let text = plain.write_head(date, self.closing, out);
         let text = match self.is_head {
             true => "",
@@ -367,5 +372,13 @@ impl Flow {
             "" => Body::Empty,
             text => Body::Memory(Bytes::from_static(text.as_bytes())),
         })
+    }
+}
+
+/// The answer to a body that was gathered, or could not be.
+fn gathered(status: u16) -> Plain {
+    match status {
+        503 => Plain::with(503, "Retry-After: 5\r\n".into()),
+        status => Plain::new(status),
     }
 }

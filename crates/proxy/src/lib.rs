@@ -34,7 +34,7 @@ mod upstream;
 mod wheel;
 
 pub use cache::{Body, Freshness, Stored};
-pub use cacheability::{Credentials, Sharing};
+pub use cacheability::{Credentials, Extent, ResponseControl, Sharing};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{
@@ -42,9 +42,9 @@ pub use fetch::{
 };
 pub use files::{Folder, FolderError};
 pub use flight::{
-    BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Miss, ObjectKey,
-    Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry, Source,
-    Space, Waiting, Waker, body_channel, tunnel_channel,
+    BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Forwarding, Miss,
+    ObjectKey, Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry,
+    Source, Space, Waiting, Waker, Why, body_channel, tunnel_channel,
 };
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;

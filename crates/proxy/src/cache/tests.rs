@@ -13,6 +13,7 @@ const NOBODY: [(Bytes, Bytes); 0] = [];
 
 fn stored(body: Vec<u8>) -> Arc<Stored> {
     let head = ResponseHead {
+        forwarding: crate::flight::Forwarding::unkept(crate::flight::Why::UriMiss),
         status: StatusCode::OK,
         lines: Bytes::from_static(b"content-type: text/plain\r\n"),
         tags: Tags::default(),
@@ -21,6 +22,7 @@ fn stored(body: Vec<u8>) -> Arc<Stored> {
         received: Timestamp::from_seconds(1),
     };
     let keeping = Keeping {
+        unshared: Vec::new(),
         lifetime: Duration::from_secs(60),
         stale_while_revalidate: Duration::ZERO,
         stale_if_error: Duration::ZERO,

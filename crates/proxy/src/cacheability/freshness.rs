@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, StatusCode, Version, header};
 
-use super::control::{CacheControl, seconds, split_outside_quotes};
+use super::control::{Extent, Place, ResponseControl};
+use super::syntax::{FOREVER, date, seconds, split_outside_quotes};
 use super::{Answer, Policy};
 use crate::flight::Purpose;
 
@@ -33,6 +34,16 @@ impl Lifetime {
         }
     }
 
+    /// Whether there is one that the response itself gives reason for: stated, or guessed from what
+    /// it says of its last change.
+    pub fn is_stated(self) -> bool {
+        match self {
+            Self::Explicit(_) => true,
+            Self::Chosen(time) => !time.is_zero(),
+            Self::Agreed(_) | Self::None => false,
+        }
+    }
+
     pub fn duration(self) -> Option<Duration> {
         match self {
             Self::Explicit(time) | Self::Agreed(time) | Self::Chosen(time) => Some(time),
@@ -42,7 +53,11 @@ impl Lifetime {
 }
 
 /// The lifetime of a response that nothing forbids to store.
-pub(super) fn lifetime(answer: &Answer<'_>, control: &CacheControl, policy: &Policy) -> Lifetime {
+pub(super) fn lifetime(
+    answer: &Answer<'_>,
+    control: &ResponseControl,
+    policy: &Policy,
+) -> Lifetime {
     // Parts and answers to conditions are made for one request; only whole answers are stored.
     let whole = answer.status != StatusCode::PARTIAL_CONTENT
         && answer.status != StatusCode::NOT_MODIFIED
@@ -50,17 +65,18 @@ pub(super) fn lifetime(answer: &Answer<'_>, control: &CacheControl, policy: &Pol
     if !whole {
         return Lifetime::None;
     }
-    if control.no_cache {
+    if control.no_cache == Extent::Everything {
         return Lifetime::Explicit(Duration::ZERO);
     }
     //= RFC 9111 section 4.2.1: s-maxage, then max-age, then Expires less Date.
     if let Some(stated) = control.s_maxage.or(control.max_age) {
         return Lifetime::Explicit(stated);
     }
-    if let Some(expires) = answer.headers.get(header::EXPIRES) {
+    let expires = answer.headers.get(header::EXPIRES);
+    if let (Some(expires), Place::General) = (expires, control.place) {
         return Lifetime::Explicit(until(expires.as_bytes(), answer));
     }
-    chosen(answer, policy)
+    chosen(answer, control, policy)
 }
 
 /// Time from the response's Date to `expires`; zero where that is no date.
@@ -75,24 +91,32 @@ fn sent(answer: &Answer<'_>) -> SystemTime {
     date_of(answer.headers, &header::DATE).unwrap_or(answer.arrived)
 }
 
-fn chosen(answer: &Answer<'_>, policy: &Policy) -> Lifetime {
+fn chosen(answer: &Answer<'_>, control: &ResponseControl, policy: &Policy) -> Lifetime {
     //= RFC 9110 section 15.1: status codes that are cacheable by default.
     match answer.status.as_u16() {
         200 | 203 | 204 | 300 | 301 | 308 => {}
         404 | 405 | 410 | 414 | 501 => return Lifetime::Chosen(policy.negative),
+        //= RFC 9111 section 4.2.2: others only where they are "explicitly marked as cacheable
+        //= (e.g., with a public response directive)".
+        _ if control.public => return guessed(answer, policy),
         _ => return Lifetime::None,
     }
     match policy.purpose {
         Purpose::Rescue => Lifetime::Agreed(policy.ttl),
-        Purpose::Upstream => match date_of(answer.headers, &header::LAST_MODIFIED) {
-            Some(changed) => {
-                let unchanged = sent(answer).duration_since(changed).unwrap_or_default();
-                let guess = unchanged.mul_f64(HEURISTIC_SHARE);
-                Lifetime::Chosen(guess.min(policy.heuristic_max))
-            }
-            None if answer.headers.contains_key(header::ETAG) => Lifetime::Chosen(Duration::ZERO),
-            None => Lifetime::None,
-        },
+        Purpose::Upstream => guessed(answer, policy),
+    }
+}
+
+/// A share of the time for which the response has not changed.
+fn guessed(answer: &Answer<'_>, policy: &Policy) -> Lifetime {
+    match date_of(answer.headers, &header::LAST_MODIFIED) {
+        Some(changed) => {
+            let unchanged = sent(answer).duration_since(changed).unwrap_or_default();
+            let guess = unchanged.mul_f64(HEURISTIC_SHARE);
+            Lifetime::Chosen(guess.min(policy.heuristic_max))
+        }
+        None if answer.headers.contains_key(header::ETAG) => Lifetime::Chosen(Duration::ZERO),
+        None => Lifetime::None,
     }
 }
 
@@ -106,11 +130,7 @@ pub fn age_on_arrival(
     arrived: SystemTime,
     delay: Duration,
 ) -> Duration {
-    let stated = headers
-        .get(header::AGE)
-        .and_then(|value| seconds(value.as_bytes()))
-        .unwrap_or_default();
-    let corrected = stated + delay;
+    let corrected = stated_age(headers).saturating_add(delay);
     if version >= Version::HTTP_11 && !through_http_10(headers) {
         //= RFC 9111 section 4.2.3: "unless the cache is confident in the value of the Age header
         //= field (for example, because there are no HTTP/1.0 hops in the Via header field)".
@@ -120,6 +140,20 @@ pub fn age_on_arrival(
         .and_then(|sent| arrived.duration_since(sent).ok())
         .unwrap_or_default();
     corrected.max(apparent)
+}
+
+/// The Age that a response comes with.
+///
+/// One that is not a single number says that a cache on the way has lost count. RFC 9111 section
+/// 5.1 would have it ignored, which makes an old response a new one; we take such a response for
+/// too old to be used before its source was asked.
+fn stated_age(headers: &HeaderMap) -> Duration {
+    let mut lines = headers.get_all(header::AGE).iter();
+    match (lines.next(), lines.next()) {
+        (None, _) => Duration::ZERO,
+        (Some(age), None) => seconds(age.as_bytes()).unwrap_or(FOREVER),
+        (Some(_), Some(_)) => FOREVER,
+    }
 }
 
 fn through_http_10(headers: &HeaderMap) -> bool {
@@ -132,8 +166,4 @@ fn through_http_10(headers: &HeaderMap) -> bool {
 
 fn date_of(headers: &HeaderMap, name: &HeaderName) -> Option<SystemTime> {
     headers.get(name).and_then(|value| date(value.as_bytes()))
-}
-
-fn date(value: &[u8]) -> Option<SystemTime> {
-    httpdate::parse_http_date(std::str::from_utf8(value).ok()?.trim()).ok()
 }

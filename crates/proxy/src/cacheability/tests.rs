@@ -56,12 +56,19 @@ fn decided(status: u16, lines: &str, purpose: Purpose, credentials: Credentials)
 }
 
 /// `store 60 ~60 +600 all`: lifetime, time shown while its source is asked (where there is one),
-/// time as a stand-in, who may have it.
+/// time as a stand-in, who may have it, what is for the visitor who asked.
 fn told(decision: &Decision) -> String {
-    let who = |sharing: &Sharing| match sharing.0 {
-        Credentials::None => "anonymous",
-        Credentials::Cookie => "cookies",
-        Credentials::Authorization => "all",
+    let who = |sharing: &Sharing| {
+        let who = match sharing.0 {
+            Credentials::None => "anonymous",
+            Credentials::Cookie => "cookies",
+            Credentials::Authorization => "all",
+        };
+        who.to_owned()
+    };
+    let without = |names: &[Box<str>]| match names {
+        [] => String::new(),
+        names => format!(" without {}", names.join(" ")),
     };
     match decision {
         Decision::Store(keeping) => format!(
@@ -72,7 +79,7 @@ fn told(decision: &Decision) -> String {
                 shown => format!(" ~{shown}"),
             },
             keeping.stale_if_error.as_secs(),
-            who(&keeping.sharing)
+            who(&keeping.sharing) + &without(&keeping.unshared)
         ),
         Decision::ShareOnce { sharing, .. } => format!("once {}", who(sharing)),
         Decision::PassWithCredentials => "pass, credentials".to_owned(),
@@ -87,6 +94,19 @@ const RESPONSES: &str = r#"
 200 date:DATE|last-modified:BEFORE => store 3600 +600 anonymous / store 60 ~60 +600 all
 200 cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
 200 cache-control:max-age="7" => store 7 +600 cookies / store 7 +600 all
+200 cache-control:max-age = 7|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:max-age= 7|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:max-age=7.0|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:max-age=-7|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:max-age=|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:max-age|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cache-control:MAX-AGE=7 => store 7 +600 cookies / store 7 +600 all
+200 cache-control:,, max-age=7 ,, => store 7 +600 cookies / store 7 +600 all
+200 cache-control:max-age=7|cache-control:no-store => pass / pass
+200 cache-control:x=" , no-store, max-age=7 => pass / pass
+200 cache-control:"no-store, max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cache-control:public=x, max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cache-control:public, no-store => pass / pass
 200 cache-control:max-age=7, max-age=5 => store 5 +600 cookies / store 5 +600 all
 200 cache-control:max-age=nonsense|etag:"1" => store 0 +600 anonymous / store 0 +600 all
 200 cache-control:max-age=7, s-maxage=9 => store 9 +0 all / store 9 +0 all
@@ -116,7 +136,16 @@ const RESPONSES: &str = r#"
 200 expires:0 => pass / pass
 200 cache-control:no-store => pass / pass
 200 cache-control:private, max-age=7 => pass / pass
-200 cache-control:private="set-cookie" => pass / pass
+200 cache-control:private="set-cookie" => pass / store 60 ~60 +600 all
+200 cache-control:private="" => pass / pass
+200 cache-control:private=set cookie => pass / pass
+200 cache-control:private =a, max-age=7 => pass / pass
+200 cache-control:no-cache="x-a", max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cache-control:no-cache="x-a, x-b", no-cache, max-age=7|etag:"1" => store 0 +0 anonymous / store 0 +0 all
+200 set-cookie:a=b|cache-control:private="Set-Cookie", max-age=7 => store 7 +600 cookies without set-cookie / store 7 +600 all without set-cookie
+200 set-cookie:a=b|cache-control:no-cache="set-cookie", max-age=7 => store 7 +600 cookies without set-cookie / store 7 +600 all without set-cookie
+200 set-cookie:a=b|cache-control:private="x-a", max-age=7 => pass / pass
+200 x-a:1|cache-control:private="x-a", max-age=7 => store 7 +600 cookies without x-a / store 7 +600 all without x-a
 200 cache-control:x="no-store, private" => pass / store 60 ~60 +600 all
 200 cache-control:no-cache => pass / pass
 200 cache-control:no-cache|etag:"1" => store 0 +0 anonymous / store 0 +0 all
@@ -129,6 +158,30 @@ const RESPONSES: &str = r#"
 200 set-cookie:a=b|cache-control:public, max-age=7 => pass / store 7 +600 all
 204 => pass / store 60 ~60 +600 all
 206 cache-control:max-age=7 => pass / pass
+200 cache-control:no-store, max-age=7, must-understand => store 7 +600 cookies / store 7 +600 all
+599 cache-control:max-age=7, must-understand => pass / pass
+599 cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
+599 cache-control:public => once all / once all
+599 cache-control:public|date:DATE|last-modified:BEFORE => store 3600 +600 all / store 3600 +600 all
+201 date:DATE|last-modified:BEFORE => pass / pass
+501 => store 5 +600 anonymous / store 5 +600 all
+200 cdn-cache-control:max-age=9|cache-control:no-store|expires:0 => store 9 +600 cookies / store 9 +600 all
+200 cdn-cache-control:no-store|cache-control:max-age=7 => pass / pass
+200 cdn-cache-control:max-age=9, public|cdn-cache-control:stale-while-revalidate=8 => store 9 ~8 +600 all / store 9 ~8 +600 all
+200 cdn-cache-control:max-age="9"|cache-control:max-age=7 => store 9 +600 cookies / store 9 +600 all
+200 cdn-cache-control:max-age=9.5|etag:"1" => store 0 +600 anonymous / store 0 +600 all
+200 cdn-cache-control:max-age=9, no-store=?0 => store 9 +600 cookies / store 9 +600 all
+200 cdn-cache-control:|cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cdn-cache-control:max-age=9 no-store|cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cdn-cache-control:MAX-AGE=9|cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 cdn-cache-control:max-age=9|set-cookie:a=b => pass / pass
+200 surrogate-control:max-age=9|cache-control:no-store|pragma:no-cache => store 9 +600 cookies / store 9 +600 all
+200 surrogate-control:max-age=9|cdn-cache-control:max-age=3 => store 3 +600 cookies / store 3 +600 all
+200 surrogate-control:no-store|cache-control:max-age=7 => pass / pass
+200 surrogate-control:max-age=9+30 => store 9 ~30 +30 cookies / store 9 ~30 +30 all
+200 surrogate-control:max-age=9;other|cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
+200 surrogate-control:max-age=9;levee, max-age=3|cache-control:max-age=7 => store 9 +600 cookies / store 9 +600 all
+200 surrogate-control:content="ESI/1.0"|cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
 301 => pass / store 60 ~60 +600 all
 302 => pass / pass
 302 cache-control:max-age=7 => store 7 +600 cookies / store 7 +600 all
@@ -237,7 +290,17 @@ fn the_age_on_arrival_trusts_clocks_only_where_it_must() {
         age("date:DATE|age:10|via:1.1 a, 1.0 b", Version::HTTP_11),
         3600
     );
-    assert_eq!(age("age:nonsense", Version::HTTP_11), 2);
+    // Nobody knows how old it is.
+    let unknown = 2 + (1 << 31);
+    for lines in [
+        "age:nonsense",
+        "age:-1",
+        "age:1.0",
+        "age:1, 2",
+        "age:1|age:1",
+    ] {
+        assert_eq!(age(lines, Version::HTTP_11), unknown, "{lines}");
+    }
     assert_eq!(age("date:nonsense", Version::HTTP_10), 2);
 }
 
@@ -381,5 +444,77 @@ proptest! {
         forbidden.insert("cache-control", HeaderValue::from_static("max-age=7, no-store"));
         answer.headers = &forbidden;
         prop_assert_eq!(decide(&answer, &policy(Purpose::Rescue)), Decision::Pass);
+    }
+
+    /// Junk beside what a response says never makes it more cacheable: it is kept at most for as
+    /// long, shown at most for as long, and given at most to as many.
+    #[test]
+    fn junk_never_makes_a_response_more_cacheable(
+        said in prop::sample::subsequence(DIRECTIVES.to_vec(), 0..4),
+        junk in prop::collection::vec(junk_byte(), 0..30),
+        place in 0..4_usize,
+        status in prop::sample::select(vec![200_u16, 302, 404, 500, 599]),
+    ) {
+        let place = place.min(said.len());
+        let with_junk = {
+            let mut list: Vec<&[u8]> = said.iter().map(|one| one.as_bytes()).collect();
+            list.insert(place, &junk);
+            list.join(&b", "[..])
+        };
+        // Junk that happens to spell a directive is none.
+        let means_something = [&b"public"[..], b"age", b"understand", b"stale"]
+            .iter()
+            .any(|word| junk.to_ascii_lowercase().windows(word.len()).any(|part| part == *word));
+        prop_assume!(!means_something);
+        let plain = kept_at_most(said.join(", ").as_bytes(), status);
+        let odd = kept_at_most(&with_junk, status);
+        prop_assert!(
+            odd.iter().zip(&plain).all(|(odd, plain)| odd <= plain),
+            "{:?} against {plain:?} for {:?}", odd, String::from_utf8_lossy(&with_junk)
+        );
+        ResponseControl::parse(&junk);
+    }
+}
+
+/// Any byte of a header value; mostly those that mean something.
+fn junk_byte() -> impl Strategy<Value = u8> {
+    let meaningful = prop::sample::select(b"\"=,;\\ \t0x-no-storeprivate".to_vec());
+    prop_oneof![3 => meaningful, 1 => 32..127_u8, 1 => 128..=255_u8]
+}
+
+const DIRECTIVES: &[&str] = &[
+    "no-store",
+    "private",
+    "no-cache",
+    "private=\"x-a\"",
+    "public",
+    "max-age=7",
+    "s-maxage=9",
+    "must-revalidate",
+    "stale-while-revalidate=5",
+    "stale-if-error=5",
+];
+
+/// How far a response with this Cache-Control is used: lifetime, times after it, and by whom.
+fn kept_at_most(control: &[u8], status: u16) -> [u64; 4] {
+    let mut map = headers("etag:\"1\"");
+    let value = HeaderValue::from_bytes(control).unwrap();
+    map.insert("cache-control", value);
+    let answer = Answer {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers: &map,
+        body_end: BodyEnd::Announced,
+        arrived: arrived(),
+        credentials: Credentials::None,
+    };
+    match decide(&answer, &policy(Purpose::Upstream)) {
+        Decision::Store(keeping) => [
+            1 + keeping.lifetime.as_secs(),
+            keeping.stale_while_revalidate.as_secs(),
+            keeping.stale_if_error.as_secs(),
+            1 + keeping.sharing.0 as u64,
+        ],
+        Decision::ShareOnce { .. } => [0, 0, 0, 3],
+        Decision::PassWithCredentials | Decision::Pass => [0; 4],
     }
 }

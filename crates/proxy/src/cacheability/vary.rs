@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderMap, header};
 
-use super::control::split_outside_quotes;
+use super::syntax::split_outside_quotes;
 use crate::flight::{Purpose, RequestHeaders};
 
 /// More names than this make every request a variant of its own; such a response is not worth

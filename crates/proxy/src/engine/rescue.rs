@@ -15,7 +15,7 @@ use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
-use crate::flight::{Miss, ObjectKey, Place, Purpose, Source, Space, tunnel_channel};
+use crate::flight::{Miss, ObjectKey, Place, Purpose, Source, Space, push_hit, tunnel_channel};
 use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
@@ -173,6 +173,7 @@ impl Core {
         out: &mut Vec<u8>,
     ) {
         out.extend_from_slice(&stored.head.lines);
+        push_hit(&stored.head, self.now, out);
         out.extend_from_slice(b"age: ");
         push_number(stored.age(self.now).as_secs(), out);
         out.extend_from_slice(b"\r\n");

@@ -14,7 +14,7 @@ use http::{Method, Request, Uri};
 use hyper::body::{Body, Frame, SizeHint};
 
 use crate::cache::Stored;
-use crate::cacheability::{Credentials, normal_encodings};
+use crate::cacheability::{Credentials, DEVICE, normal_encodings};
 use crate::flight::{
     Asker, BodyReceiver, BrokenOff, FetchError, Miss, ObjectKey, Purpose, RequestHeaders, Source,
     Space,
@@ -143,6 +143,7 @@ pub(super) fn build(
     copy_headers(asker, intent, headers).map_err(bad)?;
     add_via(headers);
     add_key(&asker.source, headers);
+    add_capability(&asker.source, headers);
     if let Intent::Share(stale) = intent {
         add_conditions(stale.as_deref(), headers);
         headers.remove(header::ACCEPT_ENCODING);
@@ -198,6 +199,14 @@ fn add_key(source: &Source, headers: &mut HeaderMap) {
     if let Some(mut value) = value {
         value.set_sensitive(true);
         headers.insert(HeaderName::from_static(FETCH_KEY), value);
+    }
+}
+
+/// Tells an application of our own that it may speak to us alone, in Surrogate-Control.
+fn add_capability(source: &Source, headers: &mut HeaderMap) {
+    let capability = format!("{DEVICE}=\"Surrogate/1.0\"");
+    if let (Purpose::Upstream, Ok(value)) = (source.purpose, HeaderValue::try_from(capability)) {
+        headers.append(HeaderName::from_static("surrogate-capability"), value);
     }
 }
 

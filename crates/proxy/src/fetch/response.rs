@@ -8,7 +8,7 @@ use http::response::Parts;
 use levee_vocab::Timestamp;
 
 use crate::cacheability::{BodyEnd, age_on_arrival};
-use crate::flight::{Purpose, ResponseHead};
+use crate::flight::{Forwarding, Purpose, ResponseHead, Why};
 use crate::tags::{TAG_FIELDS, Tags};
 
 /// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or
@@ -30,12 +30,12 @@ const DROPPED: [&str; 12] = [
 
 /// Whether a response is for one visitor or for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Recipients {
+pub(super) enum Recipients<'a> {
     /// One: cookies go along. What an origin that we rescue sets loses its Domain; an application
     /// of our own may set them for all of its site.
     One(Purpose),
-    /// Many: cookies do not go along.
-    Many,
+    /// Many: neither cookies nor the fields with these names go along.
+    Many(&'a [Box<str>]),
 }
 
 /// When a response came, by both clocks, and how long it took.
@@ -47,7 +47,12 @@ pub(super) struct Arrival {
 }
 
 /// The head as visitors get it.
-pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) -> ResponseHead {
+pub(super) fn clean(
+    parts: &Parts,
+    arrival: &Arrival,
+    recipients: Recipients<'_>,
+    why: Why,
+) -> ResponseHead {
     let mut lines = Vec::with_capacity(512);
     let named = named_by_connection(&parts.headers);
     for (name, value) in &parts.headers {
@@ -59,23 +64,28 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
         let is_cookie = name == header::SET_COOKIE.as_str();
         match recipients {
             Recipients::One(Purpose::Rescue) if is_cookie => {
-                add_line(&mut lines, name, &without_domain(value.as_bytes()));
+                add_line(
+                    &mut lines,
+                    name.as_bytes(),
+                    &without_domain(value.as_bytes()),
+                );
             }
-            Recipients::Many if is_cookie => {}
-            Recipients::One(_) | Recipients::Many => {
-                add_line(&mut lines, name, value.as_bytes());
+            Recipients::Many(_) if is_cookie => {}
+            Recipients::Many(unshared) if unshared.iter().any(|other| **other == *name) => {}
+            Recipients::One(_) | Recipients::Many(_) => {
+                add_line(&mut lines, name.as_bytes(), value.as_bytes());
             }
         }
     }
     //= RFC 9110 section 6.6.1: a recipient that caches or forwards adds the Date that is missing.
     if !parts.headers.contains_key(header::DATE) {
         let date = httpdate::fmt_http_date(arrival.date);
-        add_line(&mut lines, "date", date.as_bytes());
+        add_line(&mut lines, b"date", date.as_bytes());
     }
     for via in parts.headers.get_all(header::VIA) {
-        add_line(&mut lines, "via", via.as_bytes());
+        add_line(&mut lines, b"via", via.as_bytes());
     }
-    add_line(&mut lines, "via", b"1.1 levee");
+    add_line(&mut lines, b"via", b"1.1 levee");
     ResponseHead {
         status: parts.status,
         // An exact copy: this is what the cache pays for.
@@ -84,25 +94,46 @@ pub(super) fn clean(parts: &Parts, arrival: &Arrival, recipients: Recipients) ->
         length: content_length(&parts.headers),
         age_initial: age_on_arrival(&parts.headers, parts.version, arrival.date, arrival.delay),
         received: arrival.at,
+        forwarding: Forwarding::unkept(why),
     }
 }
 
+/// Fields that are about the stored body or its name: a 304 does not change them.
+//= RFC 9111 section 3.2: all fields of the new response replace stored ones, but for those "that the
+//= cache's stored response depends upon".
+const ABOUT_BODY: [&str; 7] = [
+    "content-digest",
+    "content-encoding",
+    "content-md5",
+    "content-range",
+    "digest",
+    "repr-digest",
+    "vary",
+];
+
 /// The head of a stored response that `parts`, a 304, says to be unchanged: its fields replace
-/// those of the same name (RFC 9111 section 3.2).
-pub(super) fn refreshed(old: &ResponseHead, parts: &Parts, arrival: &Arrival) -> ResponseHead {
-    let new = clean(parts, arrival, Recipients::Many);
-    let about_body = ["content-encoding", "content-type", "content-range"];
+/// those of the same name.
+pub(super) fn refreshed(
+    old: &ResponseHead,
+    parts: &Parts,
+    arrival: &Arrival,
+    recipients: Recipients<'_>,
+) -> ResponseHead {
+    let new = clean(parts, arrival, recipients, Why::Stale);
+    let stays = |name: &[u8]| {
+        let is_etag = name == header::ETAG.as_str().as_bytes();
+        // By its ETag we asked; a first one may come with the 304.
+        (is_etag && old.header("etag").is_some())
+            || ABOUT_BODY.iter().any(|other| other.as_bytes() == name)
+    };
     let mut lines = Vec::with_capacity(old.lines.len());
     for (name, value) in old.headers() {
-        let replaced = new.headers().any(|(other, _)| other == name);
-        let name = std::str::from_utf8(name).unwrap_or_default();
-        if !replaced || about_body.contains(&name) {
+        if stays(name) || !new.headers().any(|(other, _)| other == name) {
             add_line(&mut lines, name, value);
         }
     }
     for (name, value) in new.headers() {
-        let name = std::str::from_utf8(name).unwrap_or_default();
-        if !about_body.contains(&name) {
+        if !stays(name) {
             add_line(&mut lines, name, value);
         }
     }
@@ -113,6 +144,10 @@ pub(super) fn refreshed(old: &ResponseHead, parts: &Parts, arrival: &Arrival) ->
         tags: match new.tags.is_empty() {
             true => old.tags.clone(),
             false => new.tags.clone(),
+        },
+        forwarding: Forwarding {
+            answered: Some(parts.status),
+            ..new.forwarding
         },
         ..new
     }
@@ -177,8 +212,8 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
         .collect()
 }
 
-fn add_line(lines: &mut Vec<u8>, name: &str, value: &[u8]) {
-    lines.extend_from_slice(name.as_bytes());
+fn add_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    lines.extend_from_slice(name);
     lines.extend_from_slice(b": ");
     lines.extend_from_slice(value);
     lines.extend_from_slice(b"\r\n");

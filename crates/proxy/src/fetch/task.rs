@@ -12,7 +12,9 @@
 //! ends the flight for those who wait and gives the place in the table back.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::Method;
 use hyper::body::Body;
 use levee_vocab::{Purge, PurgeKind};
 use tokio::time::timeout;
@@ -29,10 +31,11 @@ use super::{Caller, Excluded, Shared};
 use crate::cache::{CacheKey, Stored};
 use crate::cacheability::{
     Answer, Audience, BodyEnd, Credentials, Decision, Keeping, Late, Policy, Sharing, VaryNames,
-    decide,
+    decide, named_targets, unshared_in,
 };
 use crate::flight::{
-    Asker, BodyReceiver, CacheResult, Fault, FetchError, Kept, ResponseHead, lock,
+    Asker, BodyReceiver, CacheResult, Fault, FetchError, Forwarding, Kept, Purpose, RequestHeaders,
+    ResponseHead, Why, lock,
 };
 
 /// One fetch. See the head of this file.
@@ -100,7 +103,7 @@ impl Fetch {
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) if error.fault() != Fault::Visitor && self.fall_back() => {
+            Err(error) if error.fault() != Fault::Visitor && self.fall_back(None) => {
                 self.shared.tally.failed(error);
                 return Ok(());
             }
@@ -136,7 +139,8 @@ impl Fetch {
                 self.drain(reply).await;
                 return Ok(());
             }
-            if matches!(reply.parts.status.as_u16(), 500 | 502..=504) && self.fall_back() {
+            let status = reply.parts.status;
+            if matches!(status.as_u16(), 500 | 502..=504) && self.fall_back(Some(status)) {
                 return Ok(());
             }
         }
@@ -158,7 +162,8 @@ impl Fetch {
                     .await
             }
             Decision::ShareOnce { sharing, vary } => {
-                let head = clean(&reply.parts, &reply.arrival, Recipients::Many);
+                let many = Recipients::Many(&[]);
+                let head = clean(&reply.parts, &reply.arrival, many, self.why());
                 let late = Late::TooLate;
                 self.show(Arc::new(head), sharing, vary, late);
                 self.fill(reply, None).await
@@ -176,7 +181,14 @@ impl Fetch {
 
     /// A response that is kept.
     async fn share(&mut self, reply: Reply, keeping: Keeping) -> Result<(), FetchError> {
-        let head = Arc::new(clean(&reply.parts, &reply.arrival, Recipients::Many));
+        let (parts, arrival, why) = (&reply.parts, &reply.arrival, self.why());
+        let shown_to =
+            |recipients| kept_for(clean(parts, arrival, recipients, why), keeping.lifetime);
+        let head = Arc::new(shown_to(Recipients::Many(&keeping.unshared)));
+        if !keeping.unshared.is_empty() && self.asker.source.purpose == Purpose::Upstream {
+            let own = shown_to(Recipients::One(Purpose::Upstream));
+            self.ticket.flight.keep_for_first(own);
+        }
         let late = if keeping.lifetime > head.age_initial {
             Late::Welcome
         } else {
@@ -192,23 +204,30 @@ impl Fetch {
         let done = status.is_success() || status.is_redirection();
         if done && !self.asker.method.is_safe() {
             //= RFC 9111 section 4.4: what was changed here is no longer what the cache holds.
-            // What is on its way may be older than the change.
-            self.invalidate();
+            self.forget_changed(&reply.parts.headers);
         }
         let recipients = Recipients::One(self.asker.source.purpose);
-        let head = clean(&reply.parts, &reply.arrival, recipients);
+        let head = clean(&reply.parts, &reply.arrival, recipients, self.why());
         let flight = &self.ticket.flight;
         flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.fill(reply, None).await
     }
 
-    /// The object at this URL was changed by a request.
-    fn invalidate(&self) {
-        let object = &self.asker.key;
-        let target = std::str::from_utf8(&object.target).unwrap_or_default();
-        // What is no path is not kept either.
-        if let Ok(purge) = Purge::url(target, PurgeKind::Hard) {
-            self.shared.go_through(&object.space, &purge);
+    /// Forgets what a request that was done may have changed: its own target, and those that its
+    /// response names. What is on its way may be older than the change.
+    fn forget_changed(&self, headers: &http::HeaderMap) {
+        let key = &self.asker.key;
+        let mut authority = String::new();
+        self.asker.headers.each("host", &mut |host| {
+            authority = String::from_utf8_lossy(host).into_owned();
+        });
+        let target = String::from_utf8_lossy(&key.target).into_owned();
+        let named = named_targets(headers, &authority, &target);
+        for target in std::iter::once(target).chain(named) {
+            // What is no path is not kept either.
+            if let Ok(purge) = Purge::url(&target, PurgeKind::Hard) {
+                self.shared.go_through(&key.space, &purge);
+            }
         }
     }
 
@@ -224,7 +243,7 @@ impl Fetch {
     async fn turned_out_private(&mut self, reply: Reply, why: Excluded) -> Result<(), FetchError> {
         lock(&self.shared.table).unlist(&self.ticket);
         let recipients = Recipients::One(self.asker.source.purpose);
-        let head = clean(&reply.parts, &reply.arrival, recipients);
+        let head = clean(&reply.parts, &reply.arrival, recipients, self.why());
         let flight = &self.ticket.flight;
         let excluded = flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);
         self.reseat(excluded, Sharing(Credentials::None), why);
@@ -298,7 +317,10 @@ impl Fetch {
     /// The old object is still right.
     fn refresh(&mut self, stale: &Arc<Stored>, reply: &Reply) {
         count(&self.shared.tally.revalidated);
-        let head = Arc::new(refreshed(&stale.head, &reply.parts, &reply.arrival));
+        let (parts, arrival) = (&reply.parts, &reply.arrival);
+        let unshared = unshared_in(&parts.headers);
+        let many = Recipients::Many(&unshared);
+        let head = refreshed(&stale.head, parts, arrival, many);
         let headers = header_map(&head);
         let answer = Answer {
             status: head.status,
@@ -308,18 +330,29 @@ impl Fetch {
             credentials: Credentials::None,
         };
         let fresh = match decide(&answer, &self.policy()) {
-            Decision::Store(keeping) => Stored::new(head, stale.body.clone(), &keeping),
+            Decision::Store(keeping) => {
+                let head = kept_for(head, keeping.lifetime);
+                Stored::new(Arc::new(head), stale.body.clone(), &keeping)
+            }
             // It may no longer be kept, but those who wait may have it.
             Decision::ShareOnce { .. } | Decision::PassWithCredentials | Decision::Pass => Stored {
-                head,
+                head: Arc::new(head),
                 ..stale.expired()
             },
         };
+        let sets_cookie = parts.headers.contains_key(http::header::SET_COOKIE);
+        let is_own = self.asker.source.purpose == Purpose::Upstream;
+        if is_own && (sets_cookie || !unshared.is_empty()) {
+            let one = Recipients::One(Purpose::Upstream);
+            let own = refreshed(&stale.head, parts, arrival, one);
+            self.ticket.flight.keep_for_first(own);
+        }
         self.show_stored(Arc::new(fresh), CacheResult::Revalidated);
     }
 
     /// The source cannot be reached: the old object, if it is not too old for that.
-    fn fall_back(&mut self) -> bool {
+    /// `answered` is what it said, where it said something.
+    fn fall_back(&mut self, answered: Option<http::StatusCode>) -> bool {
         let Intent::Share(Some(stale)) = &self.intent else {
             return false;
         };
@@ -328,7 +361,16 @@ impl Fetch {
             return false;
         }
         let settings = &self.shared.settings;
-        let spared = stale.after_failure(now, settings.stale_retry, settings.stale_trust);
+        let mut spared = stale.after_failure(now, settings.stale_retry, settings.stale_trust);
+        let forwarding = Forwarding {
+            why: Why::Spared,
+            answered,
+            ..spared.head.forwarding
+        };
+        spared.head = Arc::new(ResponseHead {
+            forwarding,
+            ..(*spared.head).clone()
+        });
         self.show_stored(Arc::new(spared), CacheResult::Stale);
         true
     }
@@ -372,6 +414,20 @@ impl Fetch {
         drop(table);
     }
 
+    /// Why the source is asked.
+    fn why(&self) -> Why {
+        let has_variants = |key: &CacheKey| key.variant.is_some();
+        match &self.intent {
+            Intent::Pass if matches!(self.asker.method, Method::GET | Method::HEAD) => Why::Bypass,
+            Intent::Pass => Why::Method,
+            Intent::Share(Some(_)) => Why::Stale,
+            Intent::Share(None) if self.ticket.key.as_ref().is_some_and(has_variants) => {
+                Why::VaryMiss
+            }
+            Intent::Share(None) => Why::UriMiss,
+        }
+    }
+
     fn policy(&self) -> Policy {
         let settings = &self.shared.settings;
         Policy {
@@ -413,6 +469,15 @@ impl Fetch {
             self.shared.pool.give_back(lease).await;
         }
     }
+}
+
+/// The head of a response that is kept for so long.
+fn kept_for(head: ResponseHead, lifetime: Duration) -> ResponseHead {
+    let forwarding = Forwarding {
+        lifetime: Some(lifetime),
+        ..head.forwarding
+    };
+    ResponseHead { forwarding, ..head }
 }
 
 impl Drop for Fetch {

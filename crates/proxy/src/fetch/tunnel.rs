@@ -26,7 +26,7 @@ use super::exchange::Reply;
 use super::response::{Recipients, clean};
 use super::task::Fetch;
 use crate::cacheability::Audience;
-use crate::flight::{BodyReceiver, FetchError, Kept, ResponseHead};
+use crate::flight::{BodyReceiver, FetchError, Kept, ResponseHead, Why};
 
 /// The one protocol that is passed on.
 const WEBSOCKET: &str = "websocket";
@@ -88,7 +88,7 @@ impl Fetch {
 
     fn tunnel_head(&self, reply: &Reply) -> ResponseHead {
         let recipients = Recipients::One(self.asker.source.purpose);
-        let head = clean(&reply.parts, &reply.arrival, recipients);
+        let head = clean(&reply.parts, &reply.arrival, recipients, Why::Bypass);
         let lines = [
             b"connection: upgrade\r\nupgrade: websocket\r\n".as_slice(),
             &head.lines,

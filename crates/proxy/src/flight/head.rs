@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use levee_vocab::Timestamp;
 
+use super::Forwarding;
 use crate::tags::Tags;
 
 /// The head of a response as our visitors get it: hop-by-hop fields, framing fields, Age, Alt-Svc
@@ -25,6 +26,8 @@ pub struct ResponseHead {
     pub age_initial: Duration,
     /// When it came.
     pub received: Timestamp,
+    /// How it came.
+    pub forwarding: Forwarding,
 }
 
 impl ResponseHead {
@@ -56,6 +59,7 @@ impl ResponseHead {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flight::Why;
 
     #[test]
     fn headers_are_read_back_from_their_lines() {
@@ -66,6 +70,7 @@ mod tests {
             length: None,
             age_initial: Duration::from_secs(3),
             received: Timestamp::from_seconds(10),
+            forwarding: Forwarding::unkept(Why::UriMiss),
         };
         assert_eq!(head.header("etag"), Some(&b"\"a:b\""[..]));
         assert_eq!(head.header("date"), None);

@@ -39,6 +39,8 @@ pub(crate) struct Flight {
 struct State {
     phase: Phase,
     kept: Kept,
+    /// The head as the first reader gets it, where it is more than others may have.
+    first_head: Option<Arc<ResponseHead>>,
     buffer: Buffer,
     readers: BTreeMap<u64, Reader>,
     next_reader: u64,
@@ -96,6 +98,7 @@ impl Flight {
             state: Mutex::new(State {
                 phase: Phase::Asked,
                 kept: Kept::Whole,
+                first_head: None,
                 buffer: Buffer::default(),
                 readers,
                 next_reader: FIRST + 1,
@@ -170,7 +173,14 @@ impl Flight {
             }
             seat @ (Seat::Waiting(_) | Seat::Reading) => {
                 place.seat = seat;
-                view_phase(&state.phase, &state.buffer, place.position, head)
+                let own = state.first_head.as_ref();
+                let own = own.filter(|_| reader == FIRST && head == HeadSeen::No);
+                match (own, state.phase.has_head()) {
+                    (Some(own), true) => View::Head(Arc::clone(own)),
+                    (Some(_) | None, _) => {
+                        view_phase(&state.phase, &state.buffer, place.position, head)
+                    }
+                }
             }
         };
         match &view {
@@ -242,6 +252,12 @@ impl Flight {
         state.phase = Phase::Streaming(Arc::clone(head), audience);
         self.wake_all(state);
         excluded
+    }
+
+    /// The first reader gets this head instead of the one that is published next: it has fields
+    /// that are for nobody else.
+    pub fn keep_for_first(&self, head: ResponseHead) {
+        lock(&self.state).first_head = Some(Arc::new(head));
     }
 
     /// Gives an excluded reader its new flight.
@@ -405,6 +421,13 @@ impl Flight {
 type MutexGuardOf<'a> = std::sync::MutexGuard<'a, State>;
 
 impl Phase {
+    fn has_head(&self) -> bool {
+        match self {
+            Self::Streaming(..) | Self::Complete(..) | Self::Stored(..) => true,
+            Self::Asked | Self::Failed(_) => false,
+        }
+    }
+
     fn is_flying(&self) -> bool {
         match self {
             Self::Asked | Self::Streaming(..) => true,

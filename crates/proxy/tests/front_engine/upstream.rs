@@ -77,3 +77,54 @@ fn an_answer_of_unknown_length_comes_in_chunks() {
     let rest = String::from_utf8(client.rest()).unwrap();
     assert!(rest.ends_with("\r\n\r\nuntil the end"), "{rest}");
 }
+
+#[test]
+fn cache_status_says_what_the_cache_did() {
+    let upstream = origin(|head| {
+        let fields = match head.starts_with("GET /kept ") {
+            true => "Cache-Control: max-age=60\r\nCache-Status: inner; hit",
+            false => "Cache-Control: no-store",
+        };
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n{fields}\r\nConnection: close\r\n\r\nok")
+    });
+    let running = Setup {
+        upstream: Some(upstream),
+        ..Setup::default()
+    }
+    .start();
+    let said = |request: &str| {
+        let response = running.ask(request);
+        let lines = response
+            .head
+            .lines()
+            .filter_map(|line| line.split_once(": "));
+        let ours = lines.filter(|(name, _)| name.eq_ignore_ascii_case("cache-status"));
+        // What is left of the lifetime depends on how busy this machine is.
+        let value = |value: &str| value.trim_end_matches(char::is_numeric).to_owned();
+        ours.map(|(_, text)| value(text)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        said(&get("/kept")),
+        ["inner; hit", "levee; fwd=uri-miss; stored; ttl="]
+    );
+    assert_eq!(said(&get("/kept")), ["inner; hit", "levee; hit; ttl="]);
+    assert_eq!(said(&get("/private")), ["levee; fwd=uri-miss"]);
+    assert_eq!(said(&get("/private")), ["levee; fwd=bypass"]);
+    let post = "POST /kept HTTP/1.1\r\nHost: site.example\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(said(post), ["levee; fwd=method"]);
+}
+
+#[test]
+fn proxy_status_says_why_there_is_no_answer() {
+    let running = Setup {
+        upstream: Some(origin(|_| "this is not HTTP\r\n\r\n".into())),
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask(&get("/"));
+    assert_eq!(response.status, 502);
+    assert_eq!(
+        response.header("proxy-status"),
+        "levee; error=http_protocol_error"
+    );
+}
