@@ -9,7 +9,9 @@ use http::StatusCode;
 
 use super::{Fetcher, Shared};
 use crate::cacheability::Audience;
-use crate::flight::{FetchError, Flight, Kept, Overloaded, Party, ResponseHead, Waiting, Waker};
+use crate::flight::{
+    FetchError, Flight, Forwarding, Kept, Overloaded, Party, ResponseHead, Waiting, Waker, Why,
+};
 use crate::tags::Tags;
 
 /// Most of them at a time. They are made for operators and their programs, not for visitors.
@@ -63,6 +65,7 @@ impl Unanswered {
             length: Some(body.len() as u64),
             age_initial: Duration::ZERO,
             received: shared.now(),
+            forwarding: Forwarding::unkept(Why::Here),
         };
         let flight = &self.0;
         flight.publish(&Arc::new(head), Audience::FirstOnly, Kept::Window);

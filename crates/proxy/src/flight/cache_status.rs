@@ -26,6 +26,8 @@ pub struct Forwarding {
 /// Why a request was sent on (RFC 9211 section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
+    /// It was not: the answer was made here, and there is nothing to say.
+    Here,
     /// It is not for the cache: its responses are for one visitor each.
     Bypass,
     /// Its method is not for caches.
@@ -55,6 +57,7 @@ impl Why {
     /// The parameters that say so.
     const fn parameters(self) -> &'static [u8] {
         match self {
+            Self::Here => b"",
             Self::Bypass => b"; fwd=bypass",
             Self::Method => b"; fwd=method",
             Self::UriMiss => b"; fwd=uri-miss",
@@ -80,17 +83,17 @@ pub(crate) fn push_forwarded(
     out: &mut Vec<u8>,
 ) {
     let forwarding = &head.forwarding;
+    if forwarding.why == Why::Here {
+        return;
+    }
     out.extend_from_slice(b"cache-status: levee");
     out.extend_from_slice(forwarding.why.parameters());
     if let Some(status) = forwarding.answered {
         out.extend_from_slice(b"; fwd-status=");
         push_number(status.as_u16().into(), out);
     }
-    match (forwarding.why, forwarding.lifetime) {
-        (Why::Spared, Some(_)) | (_, None) => {}
-        (Why::Bypass | Why::Method | Why::UriMiss | Why::VaryMiss | Why::Stale, Some(_)) => {
-            out.extend_from_slice(b"; stored")
-        }
+    if forwarding.lifetime.is_some() && forwarding.why != Why::Spared {
+        out.extend_from_slice(b"; stored");
     }
     if result == CacheResult::Collapsed {
         out.extend_from_slice(b"; collapsed");
