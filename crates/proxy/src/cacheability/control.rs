@@ -1,8 +1,8 @@
 //! What a response says about its own caching: Cache-Control, or the field above it that is meant
 //! for servers like us.
 //!
-//! Reading is careful: of two statements the stricter holds, and what cannot be read allows nothing.
-//! So no junk makes a response more cacheable than it is without the junk.
+//! Reading is careful: of two statements the stricter holds, and what cannot be read allows
+//! nothing. So no junk makes a response more cacheable than it is without the junk.
 
 use std::time::Duration;
 

@@ -99,8 +99,8 @@ pub(super) fn clean(
 }
 
 /// Fields that are about the stored body or its name: a 304 does not change them.
-//= RFC 9111 section 3.2: all fields of the new response replace stored ones, but for those "that the
-//= cache's stored response depends upon".
+//= RFC 9111 section 3.2: all fields of the new response replace stored ones, but for those "that
+//= the cache's stored response depends upon".
 const ABOUT_BODY: [&str; 7] = [
     "content-digest",
     "content-encoding",
