@@ -146,12 +146,11 @@ impl Cache {
         };
         match self.entry(&plain) {
             Some(Entry::Varies(names)) => {
-                let values = names.variant(request);
-                let variant = KeyRef {
-                    variant: Some(&values),
-                    ..plain
-                };
-                self.entry(&variant).map_or(Found::Nothing, found_at(now))
+                let entry = names.with_variant(request, |values| {
+                    let variant = Some(values);
+                    self.entry(&KeyRef { variant, ..plain })
+                });
+                entry.map_or(Found::Nothing, found_at(now))
             }
             Some(entry) => found_at(now)(entry),
             None => Found::Nothing,

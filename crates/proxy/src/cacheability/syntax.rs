@@ -7,28 +7,35 @@ pub(super) const FOREVER: Duration = Duration::from_secs(1 << 31);
 
 /// The members of a comma-separated list, without empty ones.
 pub(super) fn split_outside_quotes(list: &[u8]) -> Vec<&[u8]> {
-    split_at(list, b',')
+    members(list).collect()
+}
+
+/// As [`split_outside_quotes`], allocating nothing.
+pub(super) fn members(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    parts(list, b',')
 }
 
 /// The parts of a text between the separators that are not quoted, without empty ones.
-///
+pub(super) fn split_at(text: &[u8], separator: u8) -> Vec<&[u8]> {
+    parts(text, separator).collect()
+}
+
 /// A quoted text begins after `=` and ends a member, or it is none: whoever slips a quotation mark
 /// into a list must not make what follows it disappear.
-pub(super) fn split_at(text: &[u8], separator: u8) -> Vec<&[u8]> {
-    let mut members = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    while at < text.len() {
-        if text[at] == separator {
-            members.push(text[start..at].trim_ascii());
-            start = at + 1;
+fn parts(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let mut at = 0;
+        while at < text.len() && text[at] != separator {
+            let opens = text[at] == b'"' && at > 0 && text[at - 1] == b'=';
+            let quoted = opens.then(|| quoted_length(&text[at..])).flatten();
+            at += quoted.unwrap_or(1);
         }
-        let opens = text[at] == b'"' && at > 0 && text[at - 1] == b'=';
-        let quoted = opens.then(|| quoted_length(&text[at..])).flatten();
-        at += quoted.unwrap_or(1);
-    }
-    members.push(text[start..].trim_ascii());
-    members.retain(|member| !member.is_empty());
-    members
+        rest = text.get(at + 1..);
+        Some(text[..at].trim_ascii())
+    })
+    .filter(|part| !part.is_empty())
 }
 
 /// Length of the quoted text with its marks at the start of `text`; none where it is none.

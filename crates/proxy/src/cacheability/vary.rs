@@ -1,25 +1,40 @@
 //! The Vary field: by which request headers the response to one URL differs.
 
+mod spelling;
+
+use std::cell::RefCell;
+
 use bytes::Bytes;
 use http::{HeaderMap, header};
 
 use super::syntax::split_outside_quotes;
 use crate::flight::{Purpose, RequestHeaders};
+pub use spelling::normal_encodings;
+use spelling::{Spelling, push_normal};
 
 /// More names than this make every request a variant of its own; such a response is not worth
 /// keeping.
 const NAMES_MAX: usize = 8;
 
-/// The codings that browsers ask for, in the order in which we pass them on.
-const CODINGS: [&str; 3] = ["br", "gzip", "zstd"];
-
 /// The names in a Vary field: lower case, sorted, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VaryNames(Box<[Box<str>]>);
+pub struct VaryNames(Box<[Name]>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    text: Box<str>,
+    spelling: Spelling,
+}
 
 /// The response varies by more than request headers, or by too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unmatchable;
+
+thread_local! {
+    /// Where the values of a request are written while they are looked for: a hit allocates
+    /// nothing.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 impl VaryNames {
     /// The names by which a response varies; none where it does not.
@@ -47,9 +62,14 @@ impl VaryNames {
         }
         names.sort();
         names.dedup();
-        match names.len() {
+        let count = names.len();
+        let names = names.into_iter().map(|text| Name {
+            spelling: Spelling::of(&text),
+            text,
+        });
+        match count {
             0 => Ok(None),
-            1..=NAMES_MAX => Ok(Some(Self(names.into()))),
+            1..=NAMES_MAX => Ok(Some(Self(names.collect()))),
             _ => Err(Unmatchable),
         }
     }
@@ -57,56 +77,36 @@ impl VaryNames {
     /// What a request says under these names. Two requests with the same text get the same variant.
     pub fn variant(&self, request: &(impl RequestHeaders + ?Sized)) -> Bytes {
         let mut text = Vec::new();
+        self.write(request, &mut text);
+        text.into()
+    }
+
+    /// Calls `look` with what a request says under these names. Allocates nothing once this thread
+    /// has seen a text as long.
+    pub(crate) fn with_variant<R>(
+        &self,
+        request: &(impl RequestHeaders + ?Sized),
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        let mut text = SCRATCH.take();
+        text.clear();
+        self.write(request, &mut text);
+        let found = look(&text);
+        SCRATCH.set(text);
+        found
+    }
+
+    fn write(&self, request: &(impl RequestHeaders + ?Sized), text: &mut Vec<u8>) {
         for name in &self.0 {
-            if **name == *header::ACCEPT_ENCODING.as_str() {
-                text.extend_from_slice(normal_encodings(request).as_bytes());
-            } else {
-                request.each(name, &mut |value| {
-                    text.extend_from_slice(value.trim_ascii());
-                    text.push(b',');
-                });
-            }
+            push_normal(name.spelling, &name.text, request, text);
             // Cannot stand in a value, so values cannot run into each other.
             text.push(b'\n');
         }
-        text.into()
     }
 
     /// Bytes on the heap.
     pub(crate) fn weight(&self) -> usize {
-        let names = self.0.iter().map(|name| name.len());
-        size_of_val::<[Box<str>]>(&self.0) + names.sum::<usize>()
+        let names = self.0.iter().map(|name| name.text.len());
+        size_of_val::<[Name]>(&self.0) + names.sum::<usize>()
     }
-}
-
-/// The codings that a request accepts, in one spelling: `br, gzip`. Empty where it wants none.
-pub fn normal_encodings(request: &(impl RequestHeaders + ?Sized)) -> String {
-    let mut named = [None; CODINGS.len()];
-    let mut others = None;
-    request.each("accept-encoding", &mut |value| {
-        for member in split_outside_quotes(value) {
-            let mut parts = member.split(|&byte| byte == b';');
-            let coding = parts.next().unwrap_or_default().trim_ascii();
-            let wanted = !parts.any(|parameter| is_zero_quality(parameter.trim_ascii()));
-            let known = |name: &&str| coding.eq_ignore_ascii_case(name.as_bytes());
-            if let Some(index) = CODINGS.iter().position(known) {
-                named[index] = Some(wanted);
-            } else if coding == b"*" {
-                others = Some(wanted);
-            }
-        }
-    });
-    let chosen = named.iter().zip(CODINGS);
-    let chosen = chosen.filter(|(wanted, _)| wanted.or(others) == Some(true));
-    chosen.map(|(_, name)| name).collect::<Vec<_>>().join(", ")
-}
-
-fn is_zero_quality(parameter: &[u8]) -> bool {
-    let Some(value) = parameter
-        .strip_prefix(b"q=")
-        .or_else(|| parameter.strip_prefix(b"Q="))
-    else {
-        return false;
-    };
-    value.first() == Some(&b'0') && value[1..].iter().all(|byte| matches!(byte, b'.' | b'0'))
 }
