@@ -21,6 +21,8 @@ mod network;
 mod operator;
 #[path = "real_faults/own_world.rs"]
 mod own_world;
+#[path = "real_faults/purge.rs"]
+mod purge;
 #[path = "real_faults/roles.rs"]
 mod roles;
 #[path = "real_faults/silence.rs"]
