@@ -125,6 +125,9 @@ impl Figures {
             misses,
             collapsed,
             fetches,
+            early_renewals,
+            purges,
+            purged,
             ..
         } = counters;
         Lifetime {
@@ -150,6 +153,9 @@ impl Figures {
             log_lines_taken_over: self.handed_over.taken(),
             log_lines_refused: self.handed_over.refused(),
             redirects_at_risk: sampler.redirects_at_risk(),
+            early_renewals,
+            purges,
+            purged_objects: purged,
         }
     }
 }

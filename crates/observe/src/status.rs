@@ -164,6 +164,12 @@ pub struct Lifetime {
     /// Visitors' redirects that went to a rescue server which proved dead within the same rescue:
     /// what was lost at most.
     pub redirects_at_risk: u64,
+    /// Renewals of hot objects before their end.
+    pub early_renewals: u64,
+    /// Purges carried out, our own and those of origins that we rescue.
+    pub purges: u64,
+    /// Objects that they removed or made old.
+    pub purged_objects: u64,
 }
 
 /// The other side of a rescue.

@@ -181,6 +181,15 @@ impl Cache {
         })
     }
 
+    /// How often what stands under `key` was asked for since it was put there.
+    pub fn asks(&self, key: &CacheKey) -> u16 {
+        let hash = self.hash(&KeyRef::of(key));
+        let in_memory = lock(self.shard(hash)).asks(hash, |other| other == key);
+        let on_disk = self.disk.as_ref();
+        let on_disk = on_disk.map(|index| lock(&index.shard).asks(hash, |other| other == key));
+        in_memory.max(on_disk.unwrap_or(0))
+    }
+
     /// Keeps an object.
     pub fn insert(&self, key: CacheKey, stored: Arc<Stored>) -> Result<(), NotKept> {
         let key = key.detached();

@@ -209,6 +209,9 @@ impl Shared {
         match stored.freshness(now) {
             Freshness::Shown | Freshness::Stale => return false,
             Freshness::Spared => count(&self.tally.stale_hits),
+            Freshness::Fresh if stored.is_due(now) && self.settings.refresh_hits.is_some() => {
+                return false;
+            }
             Freshness::Fresh => count(&self.tally.hits),
         }
         true
@@ -257,6 +260,9 @@ impl Shared {
                 return self.ask_private(asker, None, caller);
             }
             Found::Object(stored) => match stored.freshness(now) {
+                Freshness::Fresh if stored.is_due(now) => {
+                    return Ok(self.show_and_renew_early(table, key, asker, &stored));
+                }
                 Freshness::Fresh => return Ok(Waiting::of_stored(stored, CacheResult::Hit)),
                 Freshness::Spared => return Ok(Waiting::of_stored(stored, CacheResult::Stale)),
                 Freshness::Shown => return Ok(self.show_and_renew(table, key, asker, &stored)),

@@ -163,7 +163,7 @@ async fn an_unchanged_object_is_refreshed_without_its_body() {
         );
         assert_eq!(visitor.bytes(8).await.unwrap(), b"the body");
     }
-    stage.pass(Duration::from_secs(19));
+    stage.pass(Duration::from_secs(15));
     assert!(stage.lookup(&request).is_some());
     assert_eq!(notes.lock().unwrap().len(), 2);
     assert_eq!(stage.fetcher.counters().revalidated, 1);

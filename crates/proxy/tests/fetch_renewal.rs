@@ -401,3 +401,115 @@ async fn a_body_that_trickles_for_ever_ends_all_the_same() {
     stage.settled().await;
     assert!(stage.lookup(&request).is_none());
 }
+
+/// Asks `times` times, and tells how often the object came from the cache as fresh.
+async fn hits(stage: &Stage, request: &Request, times: usize) -> usize {
+    let mut hits = 0;
+    for _ in 0..times {
+        hits += usize::from(visit(stage, request).await.0 == CacheResult::Hit);
+    }
+    hits
+}
+
+/// An object of a hundred seconds, asked for `times` times, then again in its last fifth.
+async fn check_early(times: usize, settings: FetchSettings, renewals: usize) {
+    let origin = Origin::play(move |asked, stream| {
+        let fields = "Cache-Control: max-age=100, must-revalidate\r\n";
+        say(stream, ok(fields, &format!("page {}", asked.number)))
+    })
+    .await;
+    let stage = Stage::new(settings);
+    let request = Request::upstream(&origin, "/post");
+    stage.get(&request).await.unwrap();
+    stage.settled().await;
+    assert_eq!(hits(&stage, &request, times).await, times);
+    stage.pass(79 * SECOND);
+    // Too early for any object.
+    assert_eq!(visit(&stage, &request).await.0, CacheResult::Hit);
+    assert_eq!(origin.asks(), 1);
+    stage.pass(20 * SECOND);
+    // Who brings the renewal about does not wait for it, and all others find what is there.
+    assert_eq!(hits(&stage, &request, 5).await, 5);
+    stage.settled().await;
+    assert_eq!(origin.asks(), 1 + renewals);
+    let counters = stage.fetcher.counters();
+    assert_eq!(counters.early_renewals, renewals as u64);
+    assert_eq!((counters.misses, counters.stale_hits), (1, 0));
+    let page = format!("page {renewals}");
+    assert_eq!(visit(&stage, &request).await, (CacheResult::Hit, page));
+}
+
+#[tokio::test]
+async fn a_hot_object_is_renewed_before_its_end_and_nobody_waits() {
+    check_early(20, FetchSettings::default(), 1).await;
+}
+
+#[tokio::test]
+async fn what_few_ask_for_and_what_nobody_wants_renewed_is_not_renewed_early() {
+    check_early(3, FetchSettings::default(), 0).await;
+    let never = FetchSettings {
+        refresh_hits: None,
+        ..FetchSettings::default()
+    };
+    check_early(20, never, 0).await;
+}
+
+#[tokio::test]
+async fn an_early_renewal_that_fails_costs_one_fetch_and_nobody_sees_it() {
+    let origin = Origin::play(|asked, stream| match asked.number {
+        0 => say(stream, ok("Cache-Control: max-age=100\r\n", "page 0")),
+        _ => say_and_close(stream, "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n"),
+    })
+    .await;
+    let stage = Stage::new(FetchSettings::default());
+    let request = Request::upstream(&origin, "/post");
+    stage.get(&request).await.unwrap();
+    stage.settled().await;
+    hits(&stage, &request, 20).await;
+    stage.pass(99 * SECOND);
+    assert_eq!(hits(&stage, &request, 1).await, 1);
+    stage.settled().await;
+    assert_eq!(hits(&stage, &request, 20).await, 20);
+    assert_eq!(origin.asks(), 2);
+}
+
+#[tokio::test]
+async fn early_renewals_take_a_quarter_of_a_sources_turns() {
+    let (origin, gate) = slow_later(numbered("Cache-Control: max-age=100\r\n")).await;
+    gate.add_permits(15);
+    let stage = Stage::new(FetchSettings {
+        shared_fetches_per_source: 8,
+        ..FetchSettings::default()
+    });
+    let pages: Vec<Request> = (0..16)
+        .map(|number| Request::upstream(&origin, &format!("/{number}")))
+        .collect();
+    for page in &pages {
+        stage.get(page).await.unwrap();
+        stage.settled().await;
+        hits(&stage, page, 20).await;
+    }
+    stage.pass(99 * SECOND);
+    for page in &pages {
+        assert_eq!(hits(&stage, page, 3).await, 3);
+    }
+    until(|| origin.asks() == 18).await;
+    assert_eq!(stage.fetcher.flights().0, 2);
+    gate.add_permits(100);
+    stage.settled().await;
+}
+
+#[tokio::test]
+async fn a_rescued_origin_is_not_asked_early_for_what_may_be_shown_while_it_is_renewed() {
+    let (origin, gate) = slow_later(numbered("")).await;
+    let stage = Stage::new(FetchSettings::default());
+    let mut request = Request::rescue(&origin, "/post");
+    request.source.ttl = 100 * SECOND;
+    stage.get(&request).await.unwrap();
+    stage.settled().await;
+    hits(&stage, &request, 20).await;
+    stage.pass(99 * SECOND);
+    assert_eq!(hits(&stage, &request, 3).await, 3);
+    assert_eq!((origin.asks(), stage.fetcher.flights().0), (1, 0));
+    drop(gate);
+}

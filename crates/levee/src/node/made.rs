@@ -95,6 +95,7 @@ pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {
         idle_timeout: times.idle,
         idle_connections_per_source: settings.upstream.idle_connections,
         stale_if_error: settings.cache.stale_if_error,
+        refresh_hits: settings.cache.refresh_hits,
         tunnels_max: settings.limits.tunnels,
         ..FetchSettings::default()
     }

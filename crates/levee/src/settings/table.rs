@@ -162,6 +162,9 @@ settings! {
     "cache.stale_if_error", Kind::Time, "10 min", "", Restart, "\"10 min\"",
     "How long past its lifetime an object is still served while its origin cannot be reached.";
 
+    "cache.refresh_hits", Kind::Count(0, 65535), "10", "", Restart, "10",
+    "Requests in its lifetime that make an object hot: it is renewed before its end, so that nobody waits. 0 renews nothing early.";
+
     "limits.connections", Kind::Count(16, 1000000), "10000", "", Restart, "10000",
     "Most open connections of visitors.";
     "limits.head_time", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",

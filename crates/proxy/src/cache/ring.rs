@@ -57,6 +57,8 @@ struct Slot<K, V> {
     links: u32,
     place: Place,
     heat: u8,
+    /// Requests since it was put here.
+    asks: u16,
 }
 
 /// An entry that is to be kept.
@@ -136,6 +138,7 @@ impl<K: Eq, V> Ring<K, V> {
         let number = self.number_of(hash, is)?;
         let slot = &mut self.slots[number as usize];
         slot.heat = (slot.heat + 1).min(HEAT_MAX);
+        slot.asks = slot.asks.saturating_add(1);
         slot.entry.as_ref().map(|entry| &entry.value)
     }
 
@@ -169,6 +172,7 @@ impl<K: Eq, V> Ring<K, V> {
             links,
             place,
             heat,
+            asks: 0,
         };
         self.entries_cost += new.cost;
         self.index.insert(hash, number);
@@ -245,6 +249,12 @@ impl<K: Eq, V> Ring<K, V> {
             Verdict::Replace(value) => out.push(std::mem::replace(&mut entry.value, value)),
             Verdict::Remove => out.extend(self.take_out(number)),
         }
+    }
+
+    /// How often the value under a key was asked for since it was put there.
+    pub fn asks(&self, hash: u64, is: impl Fn(&K) -> bool) -> u16 {
+        let number = self.number_of(hash, is);
+        number.map_or(0, |number| self.slots[number as usize].asks)
     }
 
     /// Takes a value out.
@@ -331,6 +341,7 @@ impl<K: Eq, V> Ring<K, V> {
             links: labels::NONE,
             place: Place::Small,
             heat: 0,
+            asks: 0,
         });
         (self.slots.len() - 1) as u32
     }

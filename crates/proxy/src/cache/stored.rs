@@ -1,5 +1,6 @@
 //! One cached response.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ pub struct Stored {
     pub body: Body,
     /// Fresh before this.
     pub fresh_until: Timestamp,
+    /// Fresh, but worth renewing from now on if many ask for it.
+    pub renew_from: Timestamp,
     /// Shown before this while its source is asked for a newer one.
     pub shown_until: Timestamp,
     /// Usable before this where its source cannot be reached.
@@ -67,6 +70,7 @@ impl Stored {
         let shown_until = left(keeping.lifetime.saturating_add(shown));
         Self {
             body,
+            renew_from: renew_from(&head, fresh_until),
             fresh_until,
             shown_until,
             // What may be shown while its source is asked may be shown when that fails.
@@ -93,9 +97,30 @@ impl Stored {
         let shown_until = self.shown_until.max(trusted_until);
         Self {
             shown_until,
-            ..self.clone()
+            ..self.undue()
         }
         .spared(now, rest)
+    }
+
+    /// Whether it is fresh, and so near its end that it should be renewed where many ask for it.
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
+        self.renew_from <= now && now < self.fresh_until
+    }
+
+    /// The same response, not to be renewed before its end.
+    pub(crate) fn undue(&self) -> Self {
+        Self {
+            renew_from: self.fresh_until,
+            ..self.clone()
+        }
+    }
+
+    /// The same response, to be renewed from then on.
+    pub(crate) fn due_from(&self, then: Timestamp) -> Self {
+        Self {
+            renew_from: then.min(self.fresh_until),
+            ..self.clone()
+        }
     }
 
     /// The same response, never shown again before its source was asked.
@@ -158,6 +183,20 @@ impl Stored {
         structs + self.head.lines.len() + 2 * ALLOCATION + tags + body
     }
 }
+
+/// Between a tenth and a fifth of the lifetime before its end, a minute at most: each object at a
+/// time of its own, so that a page and its pictures, which came together, do not go together.
+fn renew_from(head: &ResponseHead, fresh_until: Timestamp) -> Timestamp {
+    let lifetime = fresh_until.since(head.received);
+    let window = (lifetime / 5).min(RENEWAL_WINDOW_MAX);
+    let chance = foldhash::fast::RandomState::default().hash_one(head.received);
+    let part = 500 + (chance % 500) as u32;
+    let early = window * part / 1000;
+    head.received + (lifetime - early)
+}
+
+/// An object that is good for a day need not be fetched hours before its end.
+const RENEWAL_WINDOW_MAX: Duration = Duration::from_secs(60);
 
 impl Body {
     /// Bytes of the body.

@@ -32,6 +32,8 @@ pub struct FetchCounters {
     pub stored: u64,
     /// Objects that were served but not kept, because neither memory nor disk had room.
     pub unkept: u64,
+    /// Renewals of hot objects that were still fresh.
+    pub early_renewals: u64,
     /// Purges carried out.
     pub purges: u64,
     /// Objects that they removed or made old.
@@ -73,6 +75,7 @@ pub(crate) struct Tally {
     pub revalidated: AtomicU64,
     pub stored: AtomicU64,
     pub unkept: AtomicU64,
+    pub early_renewals: AtomicU64,
     pub purges: AtomicU64,
     pub purged: AtomicU64,
     errors: [AtomicU64; FetchError::ALL.len()],
@@ -124,6 +127,7 @@ impl Tally {
             revalidated: value(&self.revalidated),
             stored: value(&self.stored),
             unkept: value(&self.unkept),
+            early_renewals: value(&self.early_renewals),
             purges: value(&self.purges),
             purged: value(&self.purged),
             bytes: sources.values().map(|source| source.bytes).sum(),

@@ -78,6 +78,9 @@ pub struct FetchSettings {
     /// what is asked for by more than one visitor a minute makes nobody wait for a source in
     /// trouble.
     pub stale_trust: Duration,
+    /// Requests in its lifetime that make an object hot: it is renewed before its end. None renews
+    /// nothing. 10: whoever is asked for so often would soon be missed, and few objects are.
+    pub refresh_hits: Option<u16>,
     /// How often our name may stand in the Via field of a request: visitor, rescue server, origin
     /// server and upstream are all Levees at most.
     pub hops_max: usize,
@@ -95,6 +98,11 @@ pub struct DiskSettings {
 }
 
 impl FetchSettings {
+    /// Renewals of fresh objects that run at one source at a time: a quarter of its turns.
+    pub(super) fn early_width(&self, source: &Source) -> usize {
+        (self.shared_width(source) / 4).max(1)
+    }
+
     /// Shared fetches that run at one source at a time.
     pub(super) fn shared_width(&self, source: &Source) -> usize {
         match (source.purpose, &source.place) {
@@ -147,6 +155,7 @@ impl Default for FetchSettings {
             stale_if_error: Duration::from_secs(600),
             stale_retry: Duration::from_secs(5),
             stale_trust: Duration::from_secs(60),
+            refresh_hits: Some(10),
             hops_max: 2,
         }
     }

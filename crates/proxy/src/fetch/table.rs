@@ -32,6 +32,8 @@ struct Listed {
 /// How many fetches from one source run.
 struct Lanes {
     flights: usize,
+    /// Of these, renewals of objects that are still fresh.
+    early: usize,
     shared: Arc<Lane>,
     private: Arc<Lane>,
 }
@@ -45,7 +47,15 @@ pub(super) struct Ticket {
     pub lane: Arc<Lane>,
     /// When the fetch began, by the log of purges.
     pub began: Moment,
+    timing: Timing,
     place: Place,
+}
+
+/// Whether somebody would wait for a fetch if it did not run now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Timing {
+    Due,
+    Early,
 }
 
 /// Whether a flight can still be joined by those who ask for its key.
@@ -81,6 +91,7 @@ impl Table {
         let lanes = self.sources.entry(place.clone());
         let lanes = lanes.or_insert_with(|| Lanes {
             flights: 0,
+            early: 0,
             shared: Lane::new(settings.shared_width(source)),
             private: Lane::new(settings.private_width(source)),
         });
@@ -97,12 +108,37 @@ impl Table {
             flight: Arc::clone(flight),
             lane: Arc::clone(lane),
             began: self.log.fetch_begins(),
+            timing: Timing::Due,
             place: place.clone(),
             key: key.clone(),
         };
         if let Some(key) = key {
             let flight = Arc::clone(flight);
             self.listed.insert(key, Listed { flight, tags: None });
+        }
+        Ok(ticket)
+    }
+
+    /// As [`Table::admit`], for the renewal of an object that is still fresh: only so many of a
+    /// source's turns are for these.
+    pub fn admit_early(
+        &mut self,
+        settings: &FetchSettings,
+        source: &Source,
+        flight: &Arc<Flight>,
+        key: CacheKey,
+    ) -> Result<Ticket, Overloaded> {
+        let early = self
+            .sources
+            .get(&source.place)
+            .map_or(0, |lanes| lanes.early);
+        if early >= settings.early_width(source) {
+            return Err(Overloaded::Source);
+        }
+        let mut ticket = self.admit(settings, source, flight, Some(key))?;
+        ticket.timing = Timing::Early;
+        if let Some(lanes) = self.sources.get_mut(&source.place) {
+            lanes.early += 1;
         }
         Ok(ticket)
     }
@@ -145,6 +181,7 @@ impl Table {
         self.flights -= 1;
         if let Some(lanes) = self.sources.get_mut(&ticket.place) {
             lanes.flights -= 1;
+            lanes.early -= usize::from(ticket.timing == Timing::Early);
             if lanes.flights == 0 {
                 self.sources.remove(&ticket.place);
             }

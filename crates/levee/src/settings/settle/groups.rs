@@ -136,6 +136,9 @@ pub(super) fn cache(values: &Values<'_>) -> CacheSettings {
         disk: values.number("cache.disk"),
         object_memory_max: values.number("cache.object_memory_max"),
         stale_if_error: values.time("cache.stale_if_error"),
+        refresh_hits: u16::try_from(values.number("cache.refresh_hits"))
+            .ok()
+            .filter(|&hits| hits > 0),
     }
 }
 

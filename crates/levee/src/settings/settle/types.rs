@@ -141,6 +141,8 @@ pub struct CacheSettings {
     pub object_memory_max: u64,
     /// How long stale objects stand in for a dead origin.
     pub stale_if_error: Duration,
+    /// Requests that make an object hot; none where nothing is renewed early.
+    pub refresh_hits: Option<u16>,
 }
 
 /// Limits on visitors.
