@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::https;
 use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
 
 /// The report of `levee check`.
@@ -11,11 +12,23 @@ use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
 /// Every complaint, one a line, with the file's name before it.
 pub fn check(path: &Path) -> Result<String, String> {
     match settings::load(path) {
-        Ok(settings) => Ok(format!(
-            "{}: good, site {}",
-            path.display(),
-            settings.site.name
-        )),
+        Ok(settings) => {
+            let findings = https::check(&settings);
+            let line = |text: &String| format!("{}: {text}", path.display());
+            if !findings.errors.is_empty() {
+                return Err(findings
+                    .errors
+                    .iter()
+                    .map(line)
+                    .collect::<Vec<_>>()
+                    .join("\n"));
+            }
+            let mut report = format!("{}: good, site {}", path.display(), settings.site.name);
+            for warning in &findings.warnings {
+                report.push_str(&format!("\n{}: warning: {warning}", path.display()));
+            }
+            Ok(report)
+        }
         Err(complaints) => Err(told(path, &complaints)),
     }
 }

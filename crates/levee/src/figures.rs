@@ -8,6 +8,7 @@ use levee_control::{BrainView, OriginPhase, Parameters, PhaseName, RescueView};
 use levee_net::Clock;
 use levee_observe::{
     Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
+    TlsStatus,
 };
 use levee_proxy::{FetchCounters, Fetcher};
 use levee_vocab::{LinkId, Timestamp};
@@ -22,6 +23,8 @@ pub struct Figures {
     pub fetcher: Fetcher,
     /// The site's upstreams.
     pub upstreams: std::sync::Arc<levee_proxy::Upstreams>,
+    /// Certificates in force, where visitors may come by HTTPS.
+    pub https: Option<std::sync::Arc<crate::https::Https>>,
     /// The access log, for what it lost and took over.
     pub log: levee_observe::AccessLog,
     /// Lines that rescue servers handed over: taken and refused.
@@ -97,10 +100,24 @@ impl Figures {
             hot: hot(sampler),
             decisions: decisions(view, &calendar),
             latency: latency(sampler),
+            tls: self.tls(sampler),
             cache_bytes: self.fetcher.cache_bytes(),
             connections: sampler.connections(),
             waiting: sampler.total().waiting,
         }
+    }
+
+    fn tls(&self, sampler: &Sampler) -> Option<TlsStatus> {
+        let https = self.https.as_ref()?;
+        let handshakes = sampler.total().handshakes;
+        Some(TlsStatus {
+            handshakes_full: handshakes.full,
+            handshakes_resumed: handshakes.resumed,
+            handshakes_failed: handshakes.failed,
+            handshakes_tls12: handshakes.tls12,
+            handshakes_tls13: handshakes.tls13,
+            certificate_expires: https.first_expiry(),
+        })
     }
 
     fn link(&self, sampler: &Sampler, surroundings: &Surroundings<'_>) -> LinkStatus {

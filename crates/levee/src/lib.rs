@@ -11,6 +11,7 @@ pub mod community_socket;
 pub mod exchange;
 pub mod explain;
 pub mod figures;
+pub mod https;
 pub mod log_hand_over;
 pub mod log_take_over;
 pub mod manual;

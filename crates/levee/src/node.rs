@@ -16,8 +16,8 @@ use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
-    Bound, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, Upstreams,
-    watch_upstreams,
+    Bound, Cleartext, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, TlsOffer,
+    Upstreams, watch_upstreams,
 };
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
@@ -36,6 +36,7 @@ use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
 use crate::figures::Figures;
+use crate::https::Https;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
@@ -57,6 +58,7 @@ const DRAIN_LOOK: Duration = Duration::from_millis(20);
 pub struct Node {
     settings: Settings,
     front: Arc<Front>,
+    https: Option<Arc<Https>>,
     orders: mpsc::Sender<Order>,
     board: Arc<StatusBoard>,
     admin: TcpListener,
@@ -70,6 +72,8 @@ pub struct Node {
     upstreams: Arc<Upstreams>,
     purges: Arc<PurgeOffice>,
     web: WebAddress,
+    /// Where visitors come by HTTPS.
+    https_port: Option<u16>,
     address: IpAddr,
     link: ByteRate,
 }
@@ -114,6 +118,8 @@ impl Node {
         let upstreams = Upstreams::new(settings.upstream.group.clone(), clock);
         upstreams.look_up_names().await;
         let sites = Arc::new(sites(&settings, &web, &upstreams)?);
+        let (https, offer) = Https::open(&settings)?.unzip();
+        let https_port = sockets.front.local_tls_addresses().first();
         let state = match &settings.state_folder {
             Some(path) => Some(StateFolder::open(path).map_err(|error| error.to_string())?),
             None => None,
@@ -126,6 +132,9 @@ impl Node {
             parameters,
             sites,
             upstreams,
+            https: https.map(Arc::new),
+            https_port: https_port.map(SocketAddr::port),
+            offer,
             state,
             cores,
         };
@@ -143,6 +152,7 @@ impl Node {
         let interval = self.settings.rescue.interval;
         let Self {
             front,
+            https,
             orders,
             board,
             admin,
@@ -160,6 +170,7 @@ impl Node {
             front: Arc::clone(&front),
             fetcher: self.fetcher,
             upstreams: self.upstreams,
+            https,
             log,
             purges,
             in_force: Shared::new(self.settings),
@@ -169,10 +180,7 @@ impl Node {
         });
         let source: Arc<dyn StatusSource> = face.clone();
         let admin = tokio::spawn(admin::serve(admin, source, limits));
-        println!(
-            "levee: ready, site http://{}, admin http://{admin_address}",
-            self.web
-        );
+        announce(&self.web, self.https_port, admin_address);
         service_manager::tell_ready();
         let watchdog = tokio::spawn(service_manager::keep_informed(face.clone(), interval));
         while signals.next().await == Told::Reload {
@@ -199,6 +207,16 @@ impl Node {
         let _ = tokio::task::spawn_blocking(move || writer.join()).await;
         Ok(())
     }
+}
+
+/// The one line of a server that is ready.
+fn announce(web: &WebAddress, https_port: Option<u16>, admin: SocketAddr) {
+    let https = match https_port {
+        None => String::new(),
+        Some(443) => format!(", https://{}", web.host),
+        Some(port) => format!(", https://{}:{port}", web.host),
+    };
+    println!("levee: ready, site http://{web}{https}, admin http://{admin}");
 }
 
 /// What the operator tells a running server by signals.
@@ -275,6 +293,9 @@ struct Parts {
     parameters: Parameters,
     sites: Arc<SiteTable>,
     upstreams: Arc<Upstreams>,
+    https: Option<Arc<Https>>,
+    https_port: Option<u16>,
+    offer: Option<TlsOffer>,
     state: Option<StateFolder>,
     cores: usize,
 }
@@ -326,6 +347,7 @@ impl Parts {
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
+        let figures = self.figures(&made);
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -335,14 +357,7 @@ impl Parts {
                 None => Some(LinkEstimate::new(self.link)),
             },
             board: Arc::clone(&board),
-            figures: Figures {
-                site: self.web.to_string(),
-                fetcher: made.fetcher.clone(),
-                upstreams: Arc::clone(&self.upstreams),
-                log: made.log.clone(),
-                handed_over: made.take_over.counts(),
-                started: Clock.now(),
-            },
+            figures,
             brain: made.brain,
             plans,
             cores: self.cores,
@@ -362,6 +377,7 @@ impl Parts {
         Ok(Node {
             settings: self.settings,
             front,
+            https: self.https,
             orders,
             board,
             admin: sockets.admin,
@@ -374,9 +390,22 @@ impl Parts {
             upstreams: self.upstreams,
             purges: made.purges,
             web: self.web,
+            https_port: self.https_port,
             address: self.address,
             link: self.link,
         })
+    }
+
+    fn figures(&self, made: &Made) -> Figures {
+        Figures {
+            site: self.web.to_string(),
+            fetcher: made.fetcher.clone(),
+            upstreams: Arc::clone(&self.upstreams),
+            https: self.https.clone(),
+            log: made.log.clone(),
+            handed_over: made.take_over.counts(),
+            started: Clock.now(),
+        }
     }
 
     fn start_front(&self, bound: Bound, made: &Made) -> Result<Arc<Front>, String> {
@@ -384,6 +413,7 @@ impl Parts {
             plan: made.brain.plan(),
             sites: Arc::clone(&self.sites),
             fetcher: Some(made.fetcher.clone()),
+            tls: self.offer.clone(),
             link: made.pacer.clone(),
             // Lines for others are kept even where our own log is off.
             log: self.wants_log().then(|| made.log.sender()),
@@ -453,12 +483,13 @@ fn cores(settings: &Settings) -> usize {
 
 /// A socket that was handed over and would never be looked at would let its visitors wait for ever.
 fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), String> {
-    let known = &settings.site.listen;
-    match inherited.addresses().find(|one| !known.contains(one)) {
+    let tls = settings.tls.iter().flat_map(|tls| &tls.listen);
+    let known: Vec<_> = settings.site.listen.iter().chain(tls).collect();
+    match inherited.addresses().find(|one| !known.contains(&one)) {
         None => Ok(()),
         Some(address) => Err(format!(
-            "the service manager handed over a socket on {address}, which site.listen does not \
-             name; add it there, or take it out of the socket unit"
+            "the service manager handed over a socket on {address}, which neither site.listen \
+             nor tls.listen names; add it there, or take it out of the socket unit"
         )),
     }
 }
@@ -466,6 +497,13 @@ fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), Stri
 async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Result<Sockets, String> {
     refuse_unknown(settings, inherited)?;
     let mut front = FrontSettings::listening_on(settings.site.listen.clone());
+    if let Some(tls) = &settings.tls {
+        front.listen_tls = tls.listen.clone();
+        front.cleartext = match tls.redirect {
+            true => Cleartext::Redirected { port: tls.port },
+            false => Cleartext::Served,
+        };
+    }
     front.cores = cores;
     front.limits.connections = settings.limits.connections;
     front.deadlines.head = settings.limits.head_time;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
     CacheSettings, CommunitySettings, Content, FetchTimes, LimitSettings, LinkSettings,
-    LogSettings, RescueSettings, Settings, SiteSettings, UnknownHost, UpstreamTable,
+    LogSettings, RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::Kind;

@@ -57,6 +57,26 @@ pub struct Status {
     pub connections: (u64, u64),
     /// Requests that wait now until the link has room for them.
     pub waiting: u64,
+    /// HTTPS; none where there is no certificate.
+    #[serde(default)]
+    pub tls: Option<TlsStatus>,
+}
+
+/// HTTPS, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TlsStatus {
+    /// Handshakes done with a signature.
+    pub handshakes_full: u64,
+    /// Handshakes done with a ticket of an earlier connection.
+    pub handshakes_resumed: u64,
+    /// Handshakes begun and not finished.
+    pub handshakes_failed: u64,
+    /// Those done in TLS 1.2.
+    pub handshakes_tls12: u64,
+    /// Those done in TLS 1.3.
+    pub handshakes_tls13: u64,
+    /// When the first certificate expires, in seconds since 1970.
+    pub certificate_expires: Option<f64>,
 }
 
 /// The outbound link.

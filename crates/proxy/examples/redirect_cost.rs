@@ -86,6 +86,7 @@ fn start(link: Option<ByteRate>) -> Result<(Front, std::path::PathBuf), Failure>
         plan: Arc::new(plan()?),
         sites: Arc::new(SiteTable::new(vec![site], UnknownHost::Refuse)),
         fetcher: None,
+        tls: None,
         link: link.map(|rate| Arc::new(Link::new(rate))),
         log: None,
         handed_over: None,

@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         plan: Arc::default(),
         sites: Arc::new(sites),
         fetcher: None,
+        tls: None,
         link: None,
         log: None,
         handed_over: None,

@@ -22,12 +22,14 @@ use levee_vocab::Timestamp;
 use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::http2::Session;
-use crate::transport::Transport;
+use crate::transport::{Privacy, Transport};
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub socket: Transport,
+    /// Whether others can read along.
+    pub privacy: Privacy,
     pub peer: SocketAddr,
     /// Read, but not used: part of a head, the head of a parked request, or what came after it.
     /// Empty, and without a buffer, while the connection is idle.
@@ -46,6 +48,9 @@ pub(crate) struct Connection {
     pub responses: u32,
     /// Segments that the link has been charged for.
     pub segments: u32,
+    /// Bytes of the protocol below that are still to be charged, beside those that the transport
+    /// counts.
+    pub extra: u64,
 }
 
 /// What a connection is doing.
@@ -120,6 +125,7 @@ impl Connection {
     /// A connection that was just accepted.
     pub fn new(socket: Transport, peer: SocketAddr, now: Timestamp) -> Self {
         Self {
+            privacy: socket.privacy(),
             socket,
             peer,
             unread: Vec::new(),
@@ -131,6 +137,7 @@ impl Connection {
             looked_at: Timestamp::ZERO,
             responses: 0,
             segments: 0,
+            extra: 0,
         }
     }
 

@@ -37,7 +37,7 @@ impl Connections {
         slot.generation = (slot.generation + 1) & 0x7FFF_FFFF;
         match connection.socket {
             Transport::Stream(_) => self.streams += 1,
-            Transport::Plain(_) => self.open += 1,
+            Transport::Plain(_) | Transport::Tls(_) => self.open += 1,
         }
         slot.connection = Some(connection);
         u64::from(slot.generation) << 32 | u64::from(index)
@@ -61,7 +61,7 @@ impl Connections {
         self.free.push(index);
         match connection.as_ref().map(|one| &one.socket) {
             Some(Transport::Stream(_)) => self.streams -= 1,
-            Some(Transport::Plain(_)) => self.open -= 1,
+            Some(Transport::Plain(_) | Transport::Tls(_)) => self.open -= 1,
             None => {}
         }
         connection

@@ -51,6 +51,11 @@ pub(crate) struct CoreCounters {
     pub server_errors: Counter,
     pub accepted: Counter,
     pub connections: Counter,
+    pub handshakes_full: Counter,
+    pub handshakes_resumed: Counter,
+    pub handshakes_failed: Counter,
+    pub handshakes_tls12: Counter,
+    pub handshakes_tls13: Counter,
     pub waiting: Counter,
     pub answering: Counter,
     pub held_up: Counter,
@@ -120,6 +125,11 @@ impl CoreCounters {
         sample.server_errors += self.server_errors.read();
         sample.accepted += self.accepted.read();
         sample.connections += self.connections.read();
+        sample.handshakes.full += self.handshakes_full.read();
+        sample.handshakes.resumed += self.handshakes_resumed.read();
+        sample.handshakes.failed += self.handshakes_failed.read();
+        sample.handshakes.tls12 += self.handshakes_tls12.read();
+        sample.handshakes.tls13 += self.handshakes_tls13.read();
         sample.waiting += self.waiting.read();
         sample.answering += self.answering.read();
         sample.held_up += self.held_up.read();

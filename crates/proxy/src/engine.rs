@@ -15,6 +15,8 @@ mod deadlines;
 mod drive;
 mod ends;
 mod handover;
+mod handshake;
+mod https;
 mod messages;
 mod parts;
 mod pump;
@@ -33,9 +35,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use levee_net::{Clock, Listener, Mailbox, Poller, Readiness};
+use levee_net::{Clock, Mailbox, Poller, Readiness};
 use levee_vocab::Timestamp;
 
+pub(crate) use self::accept::{Door, Speech};
 pub(crate) use self::core::{Core, CoreParts, Settled};
 use self::drive::Fate;
 pub(crate) use self::messages::Message;
@@ -52,7 +55,7 @@ pub(crate) struct Engine {
     core: Core,
     connections: Connections,
     poller: Poller,
-    listeners: Vec<Listener>,
+    doors: Vec<Door>,
     mailbox: Mailbox<Message>,
     messages: Vec<Message>,
     wheel: Wheel,
@@ -89,15 +92,11 @@ const MAILBOX: u64 = Connections::TOKEN_END;
 
 impl Engine {
     /// A core that is ready to run.
-    pub fn new(
-        parts: CoreParts,
-        listeners: Vec<Listener>,
-        mailbox: Mailbox<Message>,
-    ) -> io::Result<Self> {
+    pub fn new(parts: CoreParts, doors: Vec<Door>, mailbox: Mailbox<Message>) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.watch_level(&mailbox, MAILBOX)?;
-        for (listener, number) in listeners.iter().zip(1..) {
-            poller.watch_level(listener, MAILBOX + number)?;
+        for (door, number) in doors.iter().zip(1..) {
+            poller.watch_level(&door.listener, MAILBOX + number)?;
         }
         let now = Clock.now();
         let is_watching = parts.number == 0 && parts.link.is_some();
@@ -105,7 +104,7 @@ impl Engine {
             core: Core::new(parts, now, SystemTime::now()),
             connections: Connections::default(),
             poller,
-            listeners,
+            doors,
             mailbox,
             messages: Vec::new(),
             wheel: Wheel::new(now),
@@ -146,6 +145,7 @@ impl Engine {
         self.pump();
         self.take_woken();
         self.drive_ready();
+        self.serve_handshakes();
         self.flush_sessions();
         self.watch_link();
     }
@@ -187,7 +187,7 @@ impl Engine {
         match (&connection.phase, &connection.socket) {
             (Phase::Http2(_), _) => return self.drive_session(token),
             (_, Transport::Stream(_)) => sessions::wake_stream(connection),
-            (_, Transport::Plain(_)) => {}
+            (_, Transport::Plain(_) | Transport::Tls(_)) => {}
         }
         let core = &mut self.core;
         // What a panic leaves behind is this connection, which is closed, and the shared buffer,
@@ -222,6 +222,7 @@ impl Engine {
             ..
         } = connection;
         self.core.pool.give(unread);
+        self.core.note_unfinished(&socket);
         match phase {
             Phase::Answering(answer) => self.core.abandon(answer),
             Phase::Http2(mut session) if fate == Fate::Close => {
@@ -232,7 +233,7 @@ impl Engine {
         }
         match fate {
             Fate::Reset => socket.reset(),
-            Fate::Keep | Fate::Close => drop(socket),
+            Fate::Keep | Fate::Close => socket.close(),
         }
     }
 
@@ -252,7 +253,8 @@ impl Engine {
     /// How long to wait for events: until something else is due.
     fn patience(&self) -> Option<Duration> {
         let is_woken = !self.core.woken.is_empty() || !self.core.woken_sessions.is_empty();
-        if is_woken || !self.core.ready.is_empty() {
+        let is_ready = !self.core.ready.is_empty() || !self.core.handshakes.is_empty();
+        if is_woken || is_ready {
             return Some(Duration::ZERO);
         }
         let now = self.core.now;

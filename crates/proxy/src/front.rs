@@ -19,14 +19,15 @@ use levee_vocab::LinkId;
 use thiserror::Error;
 
 use crate::counters::CoreCounters;
-use crate::engine::{CoreParts, CoreWaker, Engine, Message, PurgeInlet};
+use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
 use crate::hot;
 use crate::pacer::Link;
 use crate::sample::{HotCount, Sample};
-use crate::settings::FrontSettings;
+use crate::settings::{Cleartext, FrontSettings};
 use crate::site::SiteTable;
+use crate::tls::TlsOffer;
 
 /// Takes access-log lines that a rescue server handed over, by the link to it. Called on a core:
 /// must not block.
@@ -51,8 +52,9 @@ pub enum BindError {
 pub struct Bound {
     settings: FrontSettings,
     /// For each core.
-    listeners: Vec<Vec<Listener>>,
+    doors: Vec<Vec<Door>>,
     addresses: Vec<SocketAddr>,
+    tls_addresses: Vec<SocketAddr>,
 }
 
 /// What the cores are started with.
@@ -63,6 +65,8 @@ pub struct FrontParts {
     pub sites: Arc<SiteTable>,
     /// Cache and fetches; none where nothing is ever fetched.
     pub fetcher: Option<Fetcher>,
+    /// What visitors who come by HTTPS are offered; needed where addresses for them were bound.
+    pub tls: Option<TlsOffer>,
     /// The outbound link, where its rate is enforced.
     pub link: Option<Arc<Link>>,
     /// Where access-log records go, where they are wanted.
@@ -92,16 +96,24 @@ const HOT_PLACES: usize = 20;
 
 impl Front {
     /// Binds every socket; those that were `inherited` are bound already, and shared by all cores.
-    pub fn bind(settings: FrontSettings, inherited: &Inherited) -> Result<Bound, BindError> {
+    pub fn bind(mut settings: FrontSettings, inherited: &Inherited) -> Result<Bound, BindError> {
         if settings.listen.is_empty() {
             return Err(BindError::NoAddress);
         }
         let cores = settings.cores.max(1);
-        let mut addresses = Vec::new();
-        let mut listeners: Vec<Vec<Listener>> = (0..cores).map(|_| Vec::new()).collect();
-        for &address in &settings.listen {
+        let (mut addresses, mut tls_addresses) = (Vec::new(), Vec::new());
+        let mut doors: Vec<Vec<Door>> = (0..cores).map(|_| Vec::new()).collect();
+        let open = settings
+            .listen
+            .iter()
+            .map(|&address| (address, Speech::Http));
+        let tls = settings
+            .listen_tls
+            .iter()
+            .map(|&address| (address, Speech::Https));
+        for (address, speech) in open.chain(tls) {
             let mut address = address;
-            for (number, core) in listeners.iter_mut().enumerate() {
+            for (number, core) in doors.iter_mut().enumerate() {
                 let sharing = match number {
                     0 if cores == 1 => PortSharing::Alone,
                     0 => PortSharing::First,
@@ -112,14 +124,23 @@ impl Front {
                     None => Listener::bind(address, sharing)?,
                 };
                 address = listener.address();
-                core.push(listener);
+                core.push(Door { listener, speech });
             }
-            addresses.push(address);
+            match speech {
+                Speech::Http => addresses.push(address),
+                Speech::Https => tls_addresses.push(address),
+            }
+        }
+        if let Cleartext::Redirected { port } = &mut settings.cleartext
+            && *port == 0
+        {
+            *port = tls_addresses.first().map_or(443, SocketAddr::port);
         }
         Ok(Bound {
             settings,
-            listeners,
+            doors,
             addresses,
+            tls_addresses,
         })
     }
 
@@ -151,6 +172,14 @@ impl Front {
     pub fn recheck_files(&self) {
         for core in &self.cores {
             core.sender.send(Message::RecheckFiles);
+        }
+    }
+
+    /// Offers `offer` to visitors who come by HTTPS from now on; connections that are open keep
+    /// what they agreed on.
+    pub fn set_tls(&self, offer: &TlsOffer) {
+        for core in &self.cores {
+            core.sender.send(Message::AdoptTls(offer.clone()));
         }
     }
 
@@ -195,9 +224,14 @@ impl Bound {
         &self.addresses
     }
 
+    /// The same for HTTPS.
+    pub fn local_tls_addresses(&self) -> &[SocketAddr] {
+        &self.tls_addresses
+    }
+
     /// Starts the cores.
     pub fn start(self, parts: FrontParts) -> Result<Front, BindError> {
-        let count = self.listeners.len();
+        let count = self.doors.len();
         let settings = Arc::new(self.settings.share_of(count));
         let mut front = Front {
             addresses: self.addresses,
@@ -206,7 +240,7 @@ impl Bound {
             hot: Arc::default(),
         };
         let (compressor, compressor_thread) = Compressor::new();
-        for (number, listeners) in self.listeners.into_iter().enumerate() {
+        for (number, doors) in self.doors.into_iter().enumerate() {
             let mailbox = Mailbox::new()?;
             let sender = mailbox.sender();
             let counters = Arc::new(CoreCounters::default());
@@ -220,12 +254,13 @@ impl Bound {
                 fetcher: parts.fetcher.clone(),
                 waker: CoreWaker::shared(sender.clone()),
                 counters: Arc::clone(&counters),
+                tls: parts.tls.clone(),
                 link: parts.link.clone(),
                 log: parts.log.clone(),
                 handed_over: parts.handed_over.clone(),
                 purge: parts.purge.clone(),
             };
-            let thread = start_core(core, listeners, mailbox)?;
+            let thread = start_core(core, doors, mailbox)?;
             front.cores.push(RunningCore {
                 sender,
                 counters,
@@ -245,16 +280,16 @@ impl Bound {
 /// An engine is made on its own thread, because what it holds belongs to that thread alone.
 fn start_core(
     core: CoreParts,
-    listeners: Vec<Listener>,
+    doors: Vec<Door>,
     mailbox: Mailbox<Message>,
 ) -> io::Result<JoinHandle<()>> {
     let name = format!("core-{}", core.number);
-    std::thread::Builder::new().name(name).spawn(move || {
-        match Engine::new(core, listeners, mailbox) {
+    std::thread::Builder::new()
+        .name(name)
+        .spawn(move || match Engine::new(core, doors, mailbox) {
             Ok(engine) => engine.run(),
             Err(error) => tracing::error!(%error, "a core cannot start"),
-        }
-    })
+        })
 }
 
 impl Drop for Front {

@@ -29,6 +29,7 @@ mod sample;
 mod settings;
 mod site;
 mod tags;
+mod tls;
 mod transport;
 mod upstream;
 mod wheel;
@@ -49,10 +50,14 @@ pub use flight::{
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
 pub use pacer::{Class, Link};
-pub use sample::{HotCount, LinkSample, Sample, SlotSample};
-pub use settings::{Deadlines, FrontSettings, Limits};
+pub use sample::{Handshakes, HotCount, LinkSample, Sample, SlotSample};
+pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;
+pub use tls::{
+    Certificate, CertificateFlaw, CertificateWarning, Certificates, CertificatesError, MinVersion,
+    PairFiles, TlsKeys, TlsOffer,
+};
 pub use upstream::{
     CheckSettings, Endpoint, EndpointError, ServerErrors, UpstreamSettings, Upstreams,
     watch_upstreams,

@@ -7,7 +7,7 @@
 use levee_control::RoutePlan;
 use levee_vocab::WebAddress;
 
-use crate::response::Closing;
+use crate::response::{Closing, push_number};
 
 /// What the current plan redirects to, ready to be sent.
 #[derive(Debug, Default)]
@@ -80,6 +80,28 @@ pub(crate) fn write_back(
 ) {
     out.extend_from_slice(&start(status, site));
     finish(target, date, closing, out);
+}
+
+/// Writes a redirect of `target` to the same by HTTPS. Caches may keep it for an hour: an operator
+/// who changes his mind waits no longer than that.
+pub(crate) fn write_to_https(
+    (host, port): (&str, u16),
+    target: &str,
+    date: &[u8],
+    closing: Closing,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b"HTTP/1.1 308 Permanent Redirect\r\nLocation: https://");
+    out.extend_from_slice(host.as_bytes());
+    if port != 443 {
+        out.push(b':');
+        push_number(port.into(), out);
+    }
+    out.extend_from_slice(target.as_bytes());
+    out.extend_from_slice(b"\r\nCache-Control: max-age=3600\r\nContent-Length: 0\r\n");
+    out.extend_from_slice(date);
+    out.extend_from_slice(closing.line());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Writes a refusal: come back later. The time is short, for help is on its way; visitors who all

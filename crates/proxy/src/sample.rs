@@ -41,6 +41,8 @@ pub struct Sample {
     pub accepted: u64,
     /// Connections open now.
     pub connections: u64,
+    /// Handshakes of visitors who came by HTTPS.
+    pub handshakes: Handshakes,
     /// Requests that wait for capacity now.
     pub waiting: u64,
     /// Connections that are being answered now.
@@ -65,6 +67,21 @@ pub struct Sample {
     pub link: Option<LinkSample>,
     /// URLs asked for most since the last reading but one, with how often; most first.
     pub hot: Vec<HotCount>,
+}
+
+/// TLS handshakes since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Handshakes {
+    /// Done with a signature.
+    pub full: u64,
+    /// Done with a ticket of an earlier connection.
+    pub resumed: u64,
+    /// Begun and not finished: nonsense, no version or cipher in common, or too slow.
+    pub failed: u64,
+    /// Those done in TLS 1.2.
+    pub tls12: u64,
+    /// Those done in TLS 1.3.
+    pub tls13: u64,
 }
 
 /// What was counted for one link slot since the start.

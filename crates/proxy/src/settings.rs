@@ -10,6 +10,10 @@ use levee_control::GateLimits;
 pub struct FrontSettings {
     /// Addresses to listen on; port 0 picks a free one.
     pub listen: Vec<SocketAddr>,
+    /// The same for visitors who come by HTTPS; needs a [`crate::TlsOffer`].
+    pub listen_tls: Vec<SocketAddr>,
+    /// What becomes of visitors who come by HTTP.
+    pub cleartext: Cleartext,
     /// Threads that answer requests, at least 1.
     pub cores: usize,
     /// Deadlines of connections.
@@ -20,6 +24,18 @@ pub struct FrontSettings {
     pub gate: GateLimits,
     /// Bytes that a connection costs beside its first response, where no plan says so.
     pub connection_overhead: u64,
+}
+
+/// What becomes of visitors of our own site who come by HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cleartext {
+    /// They are served.
+    Served,
+    /// They are sent to HTTPS.
+    Redirected {
+        /// The port that they are sent to; 0 means that of the first listener for HTTPS.
+        port: u16,
+    },
 }
 
 /// How long the other side may take. Nothing waits for ever.
@@ -60,6 +76,8 @@ impl FrontSettings {
     pub fn listening_on(listen: Vec<SocketAddr>) -> Self {
         Self {
             listen,
+            listen_tls: vec![],
+            cleartext: Cleartext::Served,
             cores: 1,
             deadlines: Deadlines::default(),
             limits: Limits::default(),

@@ -11,12 +11,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use levee_net::{Sent, Socket, TcpInfo};
 
 use crate::http2::Stream;
+use crate::tls::{HandshakeProgress, TlsStream};
 
 /// See the head of this file.
 #[derive(Debug)]
 pub(crate) enum Transport {
     /// Bytes as they are.
     Plain(Socket),
+    /// Bytes in the records of TLS.
+    Tls(Box<TlsStream>),
     /// One request of a visitor who speaks HTTP/2; its response goes by [`Answer::write_frames`].
     ///
     /// [`Answer::write_frames`]: crate::answer::Answer::write_frames
@@ -28,6 +31,7 @@ impl Transport {
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(stream) => stream.read(buffer),
             Self::Stream(stream) => stream.read(buffer),
         }
     }
@@ -36,6 +40,7 @@ impl Transport {
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write(bytes),
+            Self::Tls(stream) => stream.write(bytes),
             Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -44,6 +49,7 @@ impl Transport {
     pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write_pieces(pieces),
+            Self::Tls(stream) => stream.write_pieces(pieces),
             Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -53,7 +59,48 @@ impl Transport {
     pub fn write_file(&mut self, file: &File, offset: u64, length: usize) -> io::Result<Sent> {
         match self {
             Self::Plain(socket) => socket.write_file(file, offset, length),
+            Self::Tls(stream) => stream.write_file(file, offset, length),
             Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// Whether the other side's end has been read without a sign of it from the socket.
+    pub fn has_ended(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Stream(_) => false,
+            Self::Tls(stream) => stream.has_ended(),
+        }
+    }
+
+    /// Whether there is still a handshake to be done before the first byte of a request.
+    pub fn is_handshaking(&self) -> bool {
+        match self {
+            Self::Plain(_) | Self::Stream(_) => false,
+            Self::Tls(stream) => stream.progress() != HandshakeProgress::Done,
+        }
+    }
+
+    /// Whether others can read along. A stream does not know; its connection does.
+    pub const fn privacy(&self) -> Privacy {
+        match self {
+            Self::Plain(_) | Self::Stream(_) => Privacy::Open,
+            Self::Tls(_) => Privacy::Encrypted,
+        }
+    }
+
+    /// Bytes that the protocol below has added and nobody has charged to the link.
+    pub const fn extra(&self) -> u64 {
+        match self {
+            Self::Plain(_) | Self::Stream(_) => 0,
+            Self::Tls(stream) => stream.extra(),
+        }
+    }
+
+    /// As [`Transport::extra`], and takes them as charged.
+    pub const fn take_extra(&mut self) -> u64 {
+        match self {
+            Self::Plain(_) | Self::Stream(_) => 0,
+            Self::Tls(stream) => stream.take_extra(),
         }
     }
 
@@ -61,6 +108,7 @@ impl Transport {
     pub fn finish_writing(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(socket) => socket.finish_writing(),
+            Self::Tls(stream) => stream.finish_writing(),
             Self::Stream(stream) => {
                 stream.finish_writing();
                 Ok(())
@@ -68,10 +116,20 @@ impl Transport {
         }
     }
 
+    /// Closes in the ordinary way, with the last words of the protocol where it has some.
+    pub fn close(self) {
+        match self {
+            Self::Plain(socket) => drop(socket),
+            Self::Tls(stream) => stream.close(),
+            Self::Stream(stream) => drop(stream),
+        }
+    }
+
     /// Closes by a reset.
     pub fn reset(self) {
         match self {
             Self::Plain(socket) => socket.reset(),
+            Self::Tls(stream) => stream.reset(),
             Self::Stream(stream) => stream.reset(),
         }
     }
@@ -80,6 +138,7 @@ impl Transport {
     pub fn tcp_info(&self) -> io::Result<TcpInfo> {
         match self {
             Self::Plain(socket) => socket.tcp_info(),
+            Self::Tls(stream) => stream.tcp_info(),
             Self::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -88,9 +147,17 @@ impl Transport {
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {
             Self::Plain(socket) => Some(socket.as_fd()),
+            Self::Tls(stream) => Some(stream.as_fd()),
             Self::Stream(_) => None,
         }
     }
+}
+
+/// Whether others can read along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Privacy {
+    Open,
+    Encrypted,
 }
 
 impl From<Socket> for Transport {

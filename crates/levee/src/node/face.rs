@@ -16,6 +16,7 @@ use super::made::sites;
 use super::purge_office::PurgeOffice;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
+use crate::https::Https;
 use crate::serve::Again;
 use crate::settings::Settings;
 
@@ -27,6 +28,7 @@ pub(super) struct Face {
     pub front: Arc<Front>,
     pub fetcher: Fetcher,
     pub upstreams: Arc<Upstreams>,
+    pub https: Option<Arc<Https>>,
     pub log: AccessLog,
     pub purges: Arc<PurgeOffice>,
     pub in_force: Shared<Settings>,
@@ -61,6 +63,14 @@ impl StatusSource for Face {
             .check();
         let parameters = parameters
             .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
+        let mut kept = vec![];
+        if let Some(https) = &self.https {
+            let (offer, errors) = https.renew(&settings)?;
+            if let Some(offer) = offer {
+                self.front.set_tls(&offer);
+            }
+            kept = errors;
+        }
         self.orders
             .try_send(Order::Change(Box::new(parameters)))
             .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
@@ -69,13 +79,15 @@ impl StatusSource for Face {
         self.front.set_sites(&sites);
         self.log.reopen();
         self.in_force.replace(settings);
-        if later.is_empty() {
-            return Ok("reloaded".to_owned());
+        let mut told = "reloaded".to_owned();
+        if !later.is_empty() {
+            let later = later.join(", ");
+            told.push_str(&format!("; these take effect at the next start: {later}"));
         }
-        Ok(format!(
-            "reloaded; these take effect at the next start: {}",
-            later.join(", ")
-        ))
+        for error in kept {
+            told.push_str(&format!("; {error}: the certificate in force stays"));
+        }
+        Ok(told)
     }
 }
 

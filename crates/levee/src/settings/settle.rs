@@ -6,6 +6,7 @@
 mod cross;
 mod groups;
 mod reload;
+mod tls;
 mod types;
 mod upstream;
 mod values;
@@ -18,7 +19,7 @@ use levee_vocab::{ByteRate, WebAddress};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::types::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
-    RescueSettings, Settings, SiteSettings, UnknownHost,
+    RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost,
 };
 pub use self::upstream::{FetchTimes, UpstreamTable};
 use self::values::Values;
@@ -34,9 +35,11 @@ impl Settings {
         let mut complaints = vec![];
         let content = content(&values, &mut complaints);
         let community = community(&values, &mut complaints);
+        let tls = tls::tls(&values, &mut complaints);
         let settings = Self {
             site: site(&values, content),
             upstream: upstream::upstream(&values, &mut complaints),
+            tls,
             link: LinkSettings {
                 rate: values.rate("link.rate"),
                 usable: values.share("link.usable"),

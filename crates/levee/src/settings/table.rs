@@ -103,6 +103,20 @@ settings! {
     "Time between two checks of an upstream.";
     "upstream.health_failures", Kind::Count(1, 1000), "2", "", Reload, "2",
     "Failed checks in a row after which an upstream is left out.";
+    "tls.listen", Kind::Sockets, "0.0.0.0:443", "", Restart, "[\"0.0.0.0:443\"]",
+    "Addresses for visitors who come by HTTPS. Used as soon as there is a certificate.";
+    "tls.certificate", Kind::Path, "", "", Reload, "\"/etc/letsencrypt/live/www.example.org/fullchain.pem\"",
+    "The certificate in PEM, followed by those that lead to a root.";
+    "tls.key", Kind::Path, "", "", Reload, "\"/etc/letsencrypt/live/www.example.org/privkey.pem\"",
+    "Its private key; by default it is looked for in the file of the certificate.";
+    "tls.certificates", Kind::Path, "", "", Reload, "\"/etc/letsencrypt/live\"",
+    "Folder with any number of certificates: `NAME.pem` with `NAME.key`, or sub-folders with `fullchain.pem` and `privkey.pem` as certbot makes them. Each visitor gets the one for the name that he asks for.";
+    "tls.min_version", Kind::Choice(&["1.2", "1.3"]), "1.2", "", Reload, "\"1.3\"",
+    "Oldest version of TLS that is spoken.";
+    "tls.redirect", Kind::Flag, "false", "", Restart, "true",
+    "Whether visitors who come by HTTP are sent to HTTPS (308). Rescue servers, and those who check a domain (ACME), are still answered.";
+    "tls.port", Kind::Count(0, 65535), "0", "", Restart, "443",
+    "Port to which `tls.redirect` sends visitors, where it is not that of the first address; 0 means the same.";
 
     "link.rate", Kind::Rate, "", "", Restart, "\"54 kB/s\"",
     "The outbound link, B. When given, the server keeps to it: it never sends more. When not, it is measured.";

@@ -413,6 +413,48 @@ pub(super) const METRICS: &[Metric] = &[
         read: |s, out| out.value(s.lifetime.rescue_messages_refused),
     },
     Metric {
+        name: "levee_tls_handshakes_total",
+        kind: Counter,
+        unit: "handshakes",
+        level: Operator,
+        help: "TLS handshakes, by result: full (with a signature), resumed (with a ticket), failed.",
+        labels: &["result"],
+        read: |s, out| {
+            if let Some(tls) = &s.tls {
+                out.labelled(["full"], tls.handshakes_full);
+                out.labelled(["resumed"], tls.handshakes_resumed);
+                out.labelled(["failed"], tls.handshakes_failed);
+            }
+        },
+    },
+    Metric {
+        name: "levee_tls_connections_total",
+        kind: Counter,
+        unit: "connections",
+        level: Detail,
+        help: "Connections whose handshake was done, by version of TLS.",
+        labels: &["version"],
+        read: |s, out| {
+            if let Some(tls) = &s.tls {
+                out.labelled(["1.2"], tls.handshakes_tls12);
+                out.labelled(["1.3"], tls.handshakes_tls13);
+            }
+        },
+    },
+    Metric {
+        name: "levee_tls_certificate_expiry_seconds",
+        kind: Gauge,
+        unit: "seconds",
+        level: Operator,
+        help: "Time until the first certificate in force expires; negative when it has.",
+        labels: &[],
+        read: |s, out| {
+            if let Some(expires) = s.tls.and_then(|tls| tls.certificate_expires) {
+                out.value(expires - s.now);
+            }
+        },
+    },
+    Metric {
         name: "levee_cache_bytes",
         kind: Gauge,
         unit: "bytes",

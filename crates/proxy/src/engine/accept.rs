@@ -1,12 +1,15 @@
 //! New connections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use levee_net::{Accepted, Clock};
+use levee_net::{Accepted, Clock, Listener, Socket};
 
 use super::drive::Fate;
-use super::{Accepting, Engine, MAILBOX};
+use super::{Accepting, Core, Engine, MAILBOX};
 use crate::connection::Connection;
+use crate::tls::TlsStream;
+use crate::transport::Transport;
 
 /// Most connections taken in one turn from one listener: a flood of them must not keep those that
 /// are open from being served.
@@ -14,16 +17,50 @@ const ACCEPTED_MAX: usize = 64;
 /// How long to wait for a file to be closed when none is left.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A listener, and what is spoken there.
+#[derive(Debug)]
+pub(crate) struct Door {
+    pub listener: Listener,
+    pub speech: Speech,
+}
+
+/// What visitors speak on a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speech {
+    /// HTTP as it is.
+    Http,
+    /// HTTP in TLS.
+    Https,
+}
+
+impl Core {
+    /// What carries the bytes of a new connection; none where there is no telling.
+    fn transport(&self, socket: Socket, speech: Speech) -> Option<Transport> {
+        match (speech, &self.tls) {
+            (Speech::Http, _) => Some(socket.into()),
+            (Speech::Https, Some(offer)) => match TlsStream::new(socket, Arc::clone(&offer.0)) {
+                Ok(stream) => Some(Transport::Tls(Box::new(stream))),
+                Err(error) => {
+                    tracing::error!(%error, "cannot begin a TLS connection");
+                    None
+                }
+            },
+            (Speech::Https, None) => None,
+        }
+    }
+}
+
 impl Engine {
     /// Takes connections from the listener with this number.
     pub(super) fn accept(&mut self, listener: u64) {
         let index = listener as usize;
         for _ in 0..ACCEPTED_MAX {
-            let Some(listener) = self.listeners.get(index) else {
+            let Some(door) = self.doors.get(index) else {
                 return;
             };
-            match listener.accept() {
-                Ok(Some(accepted)) => self.admit(accepted),
+            let speech = door.speech;
+            match door.listener.accept() {
+                Ok(Some(accepted)) => self.admit(accepted, speech),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections for a moment");
@@ -33,7 +70,7 @@ impl Engine {
         }
     }
 
-    fn admit(&mut self, accepted: Accepted) {
+    fn admit(&mut self, accepted: Accepted, speech: Speech) {
         self.core.counters.accepted.add(1);
         if self.connections.open() >= self.core.settings.limits.connections {
             match self.connections.idle_longest() {
@@ -46,7 +83,10 @@ impl Engine {
         }
         // The true time, so that of those accepted in one turn the first counts as the oldest.
         let now = Clock.now();
-        let connection = Connection::new(accepted.socket.into(), accepted.peer, now);
+        let Some(transport) = self.core.transport(accepted.socket, speech) else {
+            return;
+        };
+        let connection = Connection::new(transport, accepted.peer, now);
         let token = self.connections.insert(connection);
         self.core
             .counters
@@ -87,8 +127,8 @@ impl Engine {
             return;
         }
         self.accepting = Accepting::Yes;
-        for (listener, number) in self.listeners.iter().zip(1..) {
-            if let Err(error) = self.poller.watch_level(listener, MAILBOX + number) {
+        for (door, number) in self.doors.iter().zip(1..) {
+            if let Err(error) = self.poller.watch_level(&door.listener, MAILBOX + number) {
                 tracing::error!(%error, "cannot watch a listener");
             }
         }
@@ -97,13 +137,13 @@ impl Engine {
     /// Takes no new connection any more.
     pub(super) fn stop_accepting(&mut self) {
         self.accepting = Accepting::Never;
-        self.listeners.clear();
+        self.doors.clear();
     }
 
     fn forget_listeners(&self) {
-        for listener in &self.listeners {
+        for door in &self.doors {
             // A listener that epoll does not know is as good as forgotten.
-            let _ = self.poller.forget(listener);
+            let _ = self.poller.forget(&door.listener);
         }
     }
 }

@@ -10,6 +10,7 @@ use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
 
 use super::PurgeInlet;
+use super::handshake::HandshakeLine;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
 use crate::fetch::Fetcher;
@@ -24,6 +25,7 @@ use crate::pool::Pool;
 use crate::redirect::Redirects;
 use crate::settings::{FrontSettings, HEAD_BYTES_MAX};
 use crate::site::{Content, SiteTable};
+use crate::tls::TlsOffer;
 
 /// See the head of this file.
 pub(crate) struct Core {
@@ -38,6 +40,9 @@ pub(crate) struct Core {
     pub compressor: Compressor,
     pub fetcher: Option<Fetcher>,
     pub waker: Arc<dyn Waker>,
+    /// What visitors who come by HTTPS are offered.
+    pub tls: Option<TlsOffer>,
+    pub handshakes: HandshakeLine,
     pub counters: Arc<CoreCounters>,
     pub hot: HotTable,
     pub hasher: FixedState,
@@ -85,6 +90,7 @@ pub(crate) struct CoreParts {
     pub compressor: Compressor,
     pub fetcher: Option<Fetcher>,
     pub waker: Arc<dyn Waker>,
+    pub tls: Option<TlsOffer>,
     pub counters: Arc<CoreCounters>,
     pub link: Option<Arc<Link>>,
     pub log: Option<SyncSender<AccessRecord>>,
@@ -111,6 +117,8 @@ impl Core {
             compressor: parts.compressor,
             fetcher: parts.fetcher,
             waker: parts.waker,
+            tls: parts.tls,
+            handshakes: HandshakeLine::default(),
             counters: parts.counters,
             hot: HotTable::new(),
             hasher: FixedState::default(),

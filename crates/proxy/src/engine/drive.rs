@@ -8,8 +8,8 @@ use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Phase};
 use crate::http2::Preface;
-use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Version};
-use crate::transport::Transport;
+use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Scheme, Version};
+use crate::transport::{Privacy, Transport};
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,9 @@ impl Core {
     }
 
     fn read(&mut self, connection: &mut Connection, token: u64) -> Go {
+        if connection.socket.is_handshaking() {
+            return self.shake_hands(connection, token);
+        }
         let mut buffer = std::mem::take(&mut self.buffer);
         let go = self.read_into(connection, token, &mut buffer);
         self.buffer = buffer;
@@ -157,6 +160,9 @@ impl Core {
         match Request::parse(rest, limits, &mut space) {
             Ok(None) => Consumed::Bytes(drained),
             Ok(Some(mut request)) => {
+                if connection.privacy == Privacy::Encrypted {
+                    request.fields.came_by = Scheme::Https;
+                }
                 let head = request.length;
                 if let Transport::Stream(_) = &connection.socket {
                     request.version = Version::Http2;
@@ -240,7 +246,9 @@ impl Core {
 /// Whether nothing has been said on a connection that may turn out to be HTTP/2.
 fn is_first(connection: &Connection) -> bool {
     match &connection.socket {
-        Transport::Plain(_) => connection.responses == 0 && connection.granted.is_none(),
+        Transport::Plain(_) | Transport::Tls(_) => {
+            connection.responses == 0 && connection.granted.is_none()
+        }
         Transport::Stream(_) => false,
     }
 }
@@ -278,7 +286,7 @@ pub(super) fn receive(
         Sent::Bytes(bytes) => {
             // A short read has emptied the socket, and the kernel will tell of more: one call
             // saved. Where it has told of the end already, only reading on finds that.
-            if bytes < room && *inbound == Inbound::Readable {
+            if bytes < room && *inbound == Inbound::Readable && !socket.has_ended() {
                 *inbound = Inbound::Drained;
             }
             bytes
@@ -330,6 +338,7 @@ mod tests {
             compressor: Compressor::new().0,
             fetcher: None,
             waker: Arc::new(NoWaker),
+            tls: None,
             counters: Arc::new(CoreCounters::default()),
             link: None,
             log: None,

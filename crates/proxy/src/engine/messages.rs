@@ -12,6 +12,7 @@ use crate::connection::Phase;
 use crate::files::Compressed;
 use crate::sample::HotCount;
 use crate::site::SiteTable;
+use crate::tls::TlsOffer;
 
 /// A message to a core.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) enum Message {
     Adopt { plan: Arc<RoutePlan>, share: f64 },
     /// Serve these sites.
     AdoptSites(Arc<SiteTable>),
+    /// Offer this to visitors who come by HTTPS from now on.
+    AdoptTls(TlsOffer),
     /// A file was compressed.
     Compressed(Arc<Compressed>),
     /// Look at each file anew before it is served.
@@ -48,6 +51,7 @@ impl Engine {
         match message {
             Message::Adopt { plan, share } => self.core.adopt(plan, share),
             Message::AdoptSites(sites) => self.core.adopt_sites(sites),
+            Message::AdoptTls(offer) => self.core.tls = Some(offer),
             Message::Compressed(compressed) => self.core.attach(&compressed),
             Message::RecheckFiles => {
                 let now = self.core.now;

@@ -59,6 +59,16 @@ impl Core {
         let plain = Plain::new(status);
         let text = plain.write_head(self.date.line(), Closing::Close, &mut head);
         head.extend_from_slice(text.as_bytes());
+        self.complain_with(connection, head, status);
+    }
+
+    /// As [`Core::complain`], in these words.
+    pub(super) fn complain_with(
+        &mut self,
+        connection: &mut Connection,
+        head: Vec<u8>,
+        status: u16,
+    ) {
         let visit = Visit {
             began: self.now,
             kind: Kind::Own,
@@ -82,24 +92,29 @@ impl Core {
         if self.link.is_none() && plan.is_none() {
             return 0;
         }
+        // Handshakes and heads of records have left already; they are charged with what follows.
+        let extra = connection.extra + connection.socket.extra();
         if connection.responses == 0 {
-            return plan.map_or(self.settings.connection_overhead, |plan| {
+            let of_tcp = plan.map_or(self.settings.connection_overhead, |plan| {
                 plan.connection_overhead
             });
+            return of_tcp + extra;
         }
         let sent = connection
             .socket
             .tcp_info()
             .map_or(0, |info| info.segments_out);
         let new = (sent + 1).saturating_sub(connection.segments);
-        u64::from(new.max(1)) * SEGMENT_BYTES
+        u64::from(new.max(1)) * SEGMENT_BYTES + extra
     }
 
     /// Notes that `overhead` was charged for the response that begins.
     pub(super) fn note_charged(&self, connection: &mut Connection, overhead: u64) {
+        let extra = std::mem::take(&mut connection.extra) + connection.socket.take_extra();
+        let of_tcp = overhead.saturating_sub(extra);
         connection.segments = match connection.responses {
             0 => SEGMENTS_COVERED,
-            _ => connection.segments + (overhead / SEGMENT_BYTES) as u32,
+            _ => connection.segments + (of_tcp / SEGMENT_BYTES) as u32,
         };
         connection.responses += 1;
     }

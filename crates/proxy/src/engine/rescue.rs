@@ -20,6 +20,7 @@ use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
+use crate::transport::Privacy;
 
 /// Most of a request body that waits for its upstream.
 const UPLOAD_BYTES: usize = 256 * 1024;
@@ -386,6 +387,10 @@ fn headers(
         .collect();
     if purpose == Purpose::Upstream {
         let visitor = connection.peer.ip();
+        let scheme = match connection.privacy {
+            Privacy::Open => "http",
+            Privacy::Encrypted => "https",
+        };
         let host = request.authority;
         let node = match visitor {
             std::net::IpAddr::V4(address) => address.to_string(),
@@ -393,11 +398,11 @@ fn headers(
         };
         let ours = [
             ("x-forwarded-for", visitor.to_string()),
-            ("x-forwarded-proto", "http".to_owned()),
+            ("x-forwarded-proto", scheme.to_owned()),
             ("x-forwarded-host", host.to_owned()),
             (
                 "forwarded",
-                format!("for={node};host=\"{host}\";proto=http"),
+                format!("for={node};host=\"{host}\";proto={scheme}"),
             ),
         ];
         let ours = ours.into_iter();

@@ -177,6 +177,8 @@ impl Engine {
         };
         let (peer, pipe) = (session_connection.peer, session.pipe().clone());
         let responses = session_connection.responses;
+        let privacy = session_connection.privacy;
+        let extra = session_connection.socket.take_extra();
         session_connection.responses += 1;
         if self.connections.streams() >= self.core.settings.limits.connections {
             accepted.respond.send_reset(h2::Reason::REFUSED_STREAM);
@@ -202,6 +204,8 @@ impl Engine {
         connection.unread = text;
         // Opening and closing the connection is paid for once.
         connection.responses = responses;
+        connection.privacy = privacy;
+        connection.extra = extra;
         let token = self.connections.insert(connection);
         if let Some(Transport::Stream(stream)) =
             self.connections.find(token).map(|one| &mut one.socket)
@@ -302,7 +306,7 @@ pub(super) fn wake_stream(connection: &mut Connection) {
 pub(super) fn finish_stream(transport: &mut Transport) {
     match transport {
         Transport::Stream(stream) => stream.finish(),
-        Transport::Plain(_) => {}
+        Transport::Plain(_) | Transport::Tls(_) => {}
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) enum Work {
         origin: Option<Arc<OriginRoute>>,
         bytes: u64,
     },
+    /// A redirect of the same to HTTPS.
+    ToHttps { site: usize, port: u16 },
     /// Something that must be fetched.
     Miss {
         source: Box<Source>,
@@ -68,7 +70,11 @@ impl Work {
     /// Size of the whole response.
     pub const fn bytes(&self) -> u64 {
         match self {
-            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) | Self::Purge => PLAIN_BYTES,
+            Self::Plain(_)
+            | Self::Back { .. }
+            | Self::ToHttps { .. }
+            | Self::HandOver(_)
+            | Self::Purge => PLAIN_BYTES,
             Self::File { bytes, .. } | Self::Stored { bytes, .. } | Self::Miss { bytes, .. } => {
                 *bytes
             }
@@ -79,6 +85,7 @@ impl Work {
     pub const fn is_asked(&self) -> bool {
         match self {
             Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
+            Self::ToHttps { .. } => true,
             Self::Back { .. } | Self::HandOver(_) | Self::Purge => false,
         }
     }
@@ -90,6 +97,7 @@ impl Work {
             Self::Plain(_)
             | Self::File { .. }
             | Self::Miss { .. }
+            | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
             | Self::Purge => CacheResult::NotAsked,
@@ -103,6 +111,7 @@ impl Work {
             Self::Plain(_)
             | Self::File { .. }
             | Self::Stored { .. }
+            | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
             | Self::Purge => false,
@@ -118,7 +127,11 @@ impl Work {
         match self {
             Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
             Self::Miss { .. } => true,
-            Self::Plain(_) | Self::Back { .. } | Self::HandOver(_) | Self::Purge => false,
+            Self::Plain(_)
+            | Self::ToHttps { .. }
+            | Self::Back { .. }
+            | Self::HandOver(_)
+            | Self::Purge => false,
         }
     }
 }
@@ -135,7 +148,10 @@ impl Core {
         match route {
             Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
             Route::Own(_) if request.method == "PURGE" => Work::Purge,
-            Route::Own(site) => self.own(*site, request, kind),
+            Route::Own(site) => match self.https_port(request, kind) {
+                Some(port) => Work::ToHttps { site: *site, port },
+                None => self.own(*site, request, kind),
+            },
             Route::Rescued(origin) => self.rescued(origin, request),
             Route::Restored(until) => Work::Plain(later(until.since(self.now))),
             Route::Expired(origin) => Work::Back {
@@ -246,6 +262,7 @@ impl Core {
                 write_back(status, &to, request.target, date, visit.closing, &mut head);
                 Answer::new(head, Body::Empty, visit.kind, status)
             }
+            Work::ToHttps { site, port } => self.redirect_to_https(request, visit, site, port),
             Work::Miss { source, origin, .. } => {
                 return self.fetch(connection, request, visit, *source, origin.as_deref());
             }

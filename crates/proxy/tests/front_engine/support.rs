@@ -77,6 +77,7 @@ impl Setup {
                 SiteTable::new(vec![site(content)], self.unknown).with_purge_from(self.purge_from),
             ),
             fetcher: Some(fetcher.unwrap()),
+            tls: None,
             link: self.link.map(|rate| Arc::new(Link::new(rate))),
             log: None,
             handed_over: self.handed_over,

@@ -20,6 +20,8 @@ impl Settings {
             .listen
             .iter()
             .map(|&socket| (socket, "site.listen"));
+        let tls = self.tls.iter().flat_map(|tls| &tls.listen);
+        let tls = tls.map(|&socket| (socket, "tls.listen"));
         let others = [
             (Some(self.admin), "admin.listen"),
             (rescue, "community.rescue_listen"),
@@ -27,7 +29,7 @@ impl Settings {
         let others = others
             .into_iter()
             .filter_map(|(socket, name)| Some((socket?, name)));
-        for (socket, name) in listeners.chain(others) {
+        for (socket, name) in listeners.chain(tls).chain(others) {
             let clash = taken.iter().find(|(other, _)| clashes(*other, socket));
             if let Some((other, by)) = clash {
                 let text =

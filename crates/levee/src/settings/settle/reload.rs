@@ -1,6 +1,6 @@
 //! What of a changed file takes effect while the server runs, and what waits for the next start.
 
-use super::types::Settings;
+use super::types::{Settings, TlsSettings};
 
 macro_rules! waiting {
     ($new:ident, $running:ident, $($name:literal: $($field:ident).+;)*) => {{
@@ -17,7 +17,7 @@ impl Settings {
     /// Puts back what takes effect only at the next start, so that these are the settings in force
     /// when a server that runs with `running` has read them. Gives the names of what waits.
     pub fn wait_for_restart(&mut self, running: &Self) -> Vec<&'static str> {
-        waiting! { self, running,
+        let mut later = waiting! { self, running,
             "site.name": site.name;
             "site.listen": site.listen;
             "site.port": site.port;
@@ -37,6 +37,15 @@ impl Settings {
             "admin.names": admin_names;
             "[log]": log;
             "state.folder": state_folder;
+        };
+        if self.tls.as_ref().map(TlsSettings::fixed) != running.tls.as_ref().map(TlsSettings::fixed)
+        {
+            later.push("[tls]");
+            match (&mut self.tls, &running.tls) {
+                (Some(new), Some(old)) => new.keep_fixed(old),
+                (new, old) => new.clone_from(old),
+            }
         }
+        later
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_observe::LogTarget;
+use levee_proxy::{MinVersion, PairFiles};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use super::upstream::UpstreamTable;
@@ -16,6 +17,8 @@ pub struct Settings {
     pub site: SiteSettings,
     /// Applications behind it, and how long fetches may take.
     pub upstream: UpstreamTable,
+    /// HTTPS; none where there is no certificate.
+    pub tls: Option<TlsSettings>,
     /// Its link.
     pub link: LinkSettings,
     /// Its community; none where it stands alone.
@@ -73,6 +76,37 @@ pub enum UnknownHost {
     Serve,
     /// It gets 421.
     Refuse,
+}
+
+/// HTTPS.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlsSettings {
+    /// Where visitors are served.
+    pub listen: Vec<SocketAddr>,
+    /// One certificate with its key.
+    pub pair: Option<PairFiles>,
+    /// Folder with more.
+    pub folder: Option<PathBuf>,
+    /// Oldest version.
+    pub min_version: MinVersion,
+    /// Whether visitors who come by HTTP are sent on.
+    pub redirect: bool,
+    /// The port that they are sent to; 0 means that of the first listener.
+    pub port: u16,
+}
+
+impl TlsSettings {
+    /// What takes effect only at the next start.
+    pub fn fixed(&self) -> (&[SocketAddr], bool, u16) {
+        (&self.listen, self.redirect, self.port)
+    }
+
+    /// Takes this from `old`.
+    pub fn keep_fixed(&mut self, old: &Self) {
+        self.listen.clone_from(&old.listen);
+        self.redirect = old.redirect;
+        self.port = old.port;
+    }
 }
 
 /// The outbound link.

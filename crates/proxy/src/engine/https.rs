@@ -1,0 +1,47 @@
+//! Sending visitors who come by HTTP to HTTPS, where the operator wants that.
+//!
+//! Not sent on are those who cannot follow: our rescue servers, which speak HTTP to their origin,
+//! and whoever checks a domain before it gets its certificate (ACME, RFC 8555 section 8.3). Nor
+//! are visitors of aliases: there are no certificates for them yet.
+
+use super::Core;
+use super::serve::Visit;
+use crate::answer::{Answer, Body, Kind};
+use crate::redirect::write_to_https;
+use crate::request::{Request, Scheme};
+use crate::settings::Cleartext;
+
+impl Core {
+    /// The port that this visitor of our own site is sent to; none where it is served.
+    pub(super) fn https_port(&self, request: &Request<'_, '_>, kind: Kind) -> Option<u16> {
+        let Cleartext::Redirected { port } = self.settings.cleartext else {
+            return None;
+        };
+        let may_follow = kind == Kind::Own
+            && request.fields.came_by == Scheme::Http
+            && request.target.starts_with('/')
+            && !request.target.starts_with("/.well-known/acme-challenge/");
+        may_follow.then_some(port)
+    }
+
+    /// The redirect: 308 keeps the method and the body of a form.
+    pub(super) fn redirect_to_https(
+        &mut self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        site: usize,
+        port: u16,
+    ) -> Answer {
+        let mut head = self.pool.take();
+        let own = self.sites.sites().get(site);
+        let own = own.map_or("", |site| site.name.host.as_str());
+        // A name that is not ours has no certificate of ours either.
+        let host = match self.sites.find(request.host) {
+            Some(_) => request.host,
+            None => own,
+        };
+        let date = self.date.line();
+        write_to_https((host, port), request.target, date, visit.closing, &mut head);
+        Answer::new(head, Body::Empty, visit.kind, 308)
+    }
+}

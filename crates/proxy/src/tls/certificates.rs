@@ -1,0 +1,273 @@
+//! All certificates of this server, and which of them a visitor gets.
+//!
+//! They come from one pair of files, from a folder, or both. In the folder each `NAME.pem` or
+//! `NAME.crt` with a `NAME.key` beside it is one, a `NAME.pem` alone has its key in itself, and
+//! each sub-folder with `fullchain.pem` and `privkey.pem` is one: the folder where certbot keeps
+//! what is in force can be given as it is.
+//!
+//! The table is immutable. Renewed files make a new one, which is swapped in; who keeps handshakes
+//! waiting for a certificate that does not exist yet (ACME) will do the same.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use levee_vocab::HostName;
+use rustls::SignatureAlgorithm;
+use rustls::crypto::CryptoProvider;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use thiserror::Error;
+
+use super::certificate::{Certificate, CertificateFlaw, PairFiles};
+use crate::site::UnknownHost;
+
+/// See the head of this file.
+#[derive(Clone, Debug, Default)]
+pub struct Certificates {
+    all: Vec<Certificate>,
+}
+
+/// Why there are no certificates.
+#[derive(Debug, Error)]
+pub enum CertificatesError {
+    /// The folder cannot be read.
+    #[error("cannot read the folder {path}: {cause}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        cause: std::io::Error,
+    },
+    /// The folder has nothing that looks like a certificate.
+    #[error(
+        "{0} has no certificates: expected NAME.pem with NAME.key, or folders with fullchain.pem and privkey.pem"
+    )]
+    EmptyFolder(PathBuf),
+    /// One of them is no good.
+    #[error(transparent)]
+    Flaw(#[from] CertificateFlaw),
+}
+
+/// Something that will turn visitors away, though it keeps nobody from starting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CertificateWarning {
+    /// Its time is over.
+    Expired(PathBuf, SystemTime),
+    /// Its time has not begun.
+    NotYetValid(PathBuf, SystemTime),
+    /// Less than a sixth of its time is left: whoever should have renewed it did not.
+    ExpiresSoon(PathBuf, SystemTime),
+    /// No certificate is for this name.
+    NotCovered(HostName),
+}
+
+impl std::fmt::Display for CertificateWarning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let date = |time: &SystemTime| httpdate::fmt_http_date(*time);
+        match self {
+            Self::Expired(file, at) => write!(
+                f,
+                "the certificate in {} expired on {}; renew it",
+                file.display(),
+                date(at)
+            ),
+            Self::NotYetValid(file, at) => write!(
+                f,
+                "the certificate in {} is valid only from {}; is the clock right?",
+                file.display(),
+                date(at)
+            ),
+            Self::ExpiresSoon(file, at) => write!(
+                f,
+                "the certificate in {} expires on {} and was not renewed",
+                file.display(),
+                date(at)
+            ),
+            Self::NotCovered(name) => write!(
+                f,
+                "no certificate is for {name}; browsers will warn visitors who come by https"
+            ),
+        }
+    }
+}
+
+impl Certificates {
+    /// Reads the certificates of `pair` and `folder`, and gives every flaw of those that are no
+    /// good. The first of them is shown to whoever names no other.
+    pub fn load(pair: Option<&PairFiles>, folder: Option<&Path>) -> (Self, Vec<CertificatesError>) {
+        let provider = super::offer::provider();
+        let mut errors = Vec::new();
+        let mut files: Vec<PairFiles> = pair.cloned().into_iter().collect();
+        if let Some(folder) = folder {
+            match pairs_in(folder) {
+                Ok(found) if found.is_empty() => {
+                    errors.push(CertificatesError::EmptyFolder(folder.into()));
+                }
+                Ok(found) => files.extend(found),
+                Err(cause) => errors.push(CertificatesError::Folder {
+                    path: folder.into(),
+                    cause,
+                }),
+            }
+        }
+        let mut all = Vec::new();
+        for files in files {
+            match Certificate::load(&files, &provider) {
+                Ok(certificate) => all.push(certificate),
+                Err(flaw) => errors.push(flaw.into()),
+            }
+        }
+        (Self { all }, errors)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Certificate] {
+        &self.all
+    }
+
+    /// Takes from `old` those that are missing here, because their files are no good any more: an
+    /// old certificate is better than none.
+    pub fn keep_from(&mut self, old: &Self) {
+        for certificate in &old.all {
+            let is_there = |one: &Certificate| one.files == certificate.files;
+            if !self.all.iter().any(is_there) {
+                self.all.push(certificate.clone());
+            }
+        }
+    }
+
+    /// When the first of them expires.
+    pub fn first_expiry(&self) -> Option<SystemTime> {
+        self.all.iter().map(|one| one.valid_until).min()
+    }
+
+    /// What will turn visitors away, for a server called `names`, at `now`.
+    pub fn warnings<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a HostName>,
+        now: SystemTime,
+    ) -> Vec<CertificateWarning> {
+        let mut warnings: Vec<_> = self
+            .all
+            .iter()
+            .filter_map(|certificate| time_warning(certificate, now))
+            .collect();
+        for name in names {
+            let covers = |one: &Certificate| one.covers(name.as_str());
+            if !self.all.iter().any(covers) {
+                warnings.push(CertificateWarning::NotCovered(name.clone()));
+            }
+        }
+        warnings
+    }
+
+    /// Who finds a certificate for each visitor; `preferred` is the name of those who name none.
+    pub(super) fn resolver(&self, preferred: &HostName, unknown: UnknownHost) -> Resolver {
+        let mut resolver = Resolver::default();
+        for certificate in &self.all {
+            for name in &certificate.names {
+                let keys = resolver.names.entry(name.clone()).or_default();
+                keys.push(Arc::clone(&certificate.key));
+                // A visitor who knows both is served faster with the smaller one.
+                keys.sort_by_key(|key| rank(key.key.algorithm()));
+            }
+        }
+        let first = self.all.first().map(|one| vec![Arc::clone(&one.key)]);
+        resolver.nameless = match resolver.find(preferred.as_str()) {
+            Some(keys) => keys.clone(),
+            None => first.unwrap_or_default(),
+        };
+        resolver.unknown = match unknown {
+            UnknownHost::Serve => resolver.nameless.clone(),
+            UnknownHost::Refuse => vec![],
+        };
+        resolver
+    }
+}
+
+fn time_warning(certificate: &Certificate, now: SystemTime) -> Option<CertificateWarning> {
+    let file = certificate.files.certificate.clone();
+    let (from, until) = (certificate.valid_from, certificate.valid_until);
+    let life = until.duration_since(from).unwrap_or(Duration::ZERO);
+    match until.duration_since(now) {
+        Err(_) => Some(CertificateWarning::Expired(file, until)),
+        Ok(_) if from > now => Some(CertificateWarning::NotYetValid(file, from)),
+        Ok(left) if left < life / 6 => Some(CertificateWarning::ExpiresSoon(file, until)),
+        Ok(_) => None,
+    }
+}
+
+/// Every pair in `folder`, in the order of their names.
+fn pairs_in(folder: &Path) -> std::io::Result<Vec<PairFiles>> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    paths.sort();
+    Ok(paths.iter().filter_map(|path| pair_at(path)).collect())
+}
+
+fn pair_at(path: &Path) -> Option<PairFiles> {
+    if path.is_dir() {
+        let (certificate, key) = (path.join("fullchain.pem"), path.join("privkey.pem"));
+        return (certificate.exists() || key.exists()).then_some(PairFiles { certificate, key });
+    }
+    let key = path.with_extension("key");
+    match path.extension()?.to_str()? {
+        "pem" | "crt" if key.exists() => Some(PairFiles {
+            certificate: path.into(),
+            key,
+        }),
+        "pem" => Some(PairFiles {
+            certificate: path.into(),
+            key: path.into(),
+        }),
+        _ => None,
+    }
+}
+
+/// Which of several is shown first to who knows all of them: signatures of ECDSA cost a tenth of
+/// those of RSA.
+fn rank(algorithm: SignatureAlgorithm) -> usize {
+    let order = [SignatureAlgorithm::ECDSA, SignatureAlgorithm::ED25519];
+    let place = order.iter().position(|one| *one == algorithm);
+    place.unwrap_or(order.len())
+}
+
+/// Finds the certificate for the name in a visitor's first message (SNI).
+#[derive(Debug, Default)]
+pub(super) struct Resolver {
+    /// Several where one name has keys of several kinds; the better ones first.
+    names: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    /// For who names none.
+    nameless: Vec<Arc<CertifiedKey>>,
+    /// For who names one that we have no certificate for.
+    unknown: Vec<Arc<CertifiedKey>>,
+}
+
+impl Resolver {
+    fn find(&self, name: &str) -> Option<&Vec<Arc<CertifiedKey>>> {
+        self.names.get(name).or_else(|| {
+            let (_, parent) = name.split_once('.')?;
+            self.names.get(&format!("*.{parent}"))
+        })
+    }
+}
+
+impl ResolvesServerCert for Resolver {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let keys = match hello.server_name() {
+            Some(name) => self
+                .find(&name.to_ascii_lowercase())
+                .unwrap_or(&self.unknown),
+            None => &self.nameless,
+        };
+        let is_known =
+            |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
+        keys.iter().find(is_known).or(keys.first()).cloned()
+    }
+}
+
+/// So that the provider is asked for in one place.
+pub(super) type Provider = Arc<CryptoProvider>;

@@ -1,0 +1,100 @@
+//! What visitors are offered: versions, certificates, resumption.
+//!
+//! An offer is immutable and shared by all cores; a reload makes a new one. What must outlive it,
+//! the keys of the tickets, is in [`TlsKeys`]: a visitor resumes on whichever core takes the
+//! connection, before and after a reload. A restart makes new keys, for keys that were written to
+//! disk would open what was recorded before; visitors then pay one full handshake.
+//!
+//! Early data (0-RTT) is off: whoever records it can play it again.
+
+use std::fmt;
+use std::sync::Arc;
+
+use levee_vocab::HostName;
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::server::{NoServerSessionStorage, ProducesTickets};
+use rustls::version::{TLS12, TLS13};
+
+use super::certificates::{Certificates, Provider};
+use crate::site::UnknownHost;
+
+/// Oldest version of the protocol that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2 and 1.3.
+    #[default]
+    Tls12,
+    /// TLS 1.3 alone.
+    Tls13,
+}
+
+/// Keys that outlive a reload: those that tickets for resumption are sealed with. They change by
+/// themselves every six hours, and a ticket is good for twelve at most.
+#[derive(Clone)]
+pub struct TlsKeys {
+    tickets: Arc<dyn ProducesTickets>,
+    provider: Provider,
+}
+
+/// What visitors are offered.
+#[derive(Clone, Debug)]
+pub struct TlsOffer(pub(crate) Arc<ServerConfig>);
+
+/// Tickets for each full or resumed connection. A browser needs one for each connection that it
+/// opens later, and each of those brings the next; a second costs 230 bytes of a small link.
+const TICKETS: usize = 1;
+
+pub(super) fn provider() -> Provider {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+impl TlsKeys {
+    /// New keys, from the system's randomness.
+    ///
+    /// # Errors
+    /// When the system has none.
+    pub fn new() -> Result<Self, rustls::Error> {
+        Ok(Self {
+            tickets: aws_lc_rs::Ticketer::new()?,
+            provider: provider(),
+        })
+    }
+
+    /// An offer of `certificates`; `preferred` is the site's own name, for visitors who name none.
+    ///
+    /// # Errors
+    /// When there is no certificate to offer.
+    pub fn offer(
+        &self,
+        certificates: &Certificates,
+        min: MinVersion,
+        preferred: &HostName,
+        unknown: UnknownHost,
+    ) -> Result<TlsOffer, rustls::Error> {
+        if certificates.all().is_empty() {
+            return Err(rustls::Error::NoCertificatesPresented);
+        }
+        let versions: &[_] = match min {
+            MinVersion::Tls12 => &[&TLS13, &TLS12],
+            MinVersion::Tls13 => &[&TLS13],
+        };
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_protocol_versions(versions)?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(certificates.resolver(preferred, unknown)));
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.ticketer = Arc::clone(&self.tickets);
+        config.send_tls13_tickets = TICKETS;
+        // Tickets are all that is needed; a table of sessions would be a lock for all cores.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.max_early_data_size = 0;
+        Ok(TlsOffer(Arc::new(config)))
+    }
+}
+
+impl fmt::Debug for TlsKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsKeys").finish_non_exhaustive()
+    }
+}
