@@ -62,3 +62,19 @@ fn lab(workspace: &Workspace, subcommand: &str, arguments: &[String]) -> Result<
         .args(arguments);
     run(&mut command)
 }
+
+/// Compares levee with other servers on odd requests, and prints how often they agree.
+pub fn differential(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> {
+    one_test(workspace, "real_differential")
+}
+
+/// Lets slow visitors loose on levee, and prints who else was served.
+pub fn slow_visitors(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> {
+    one_test(workspace, "real_slow_visitors")
+}
+
+/// Runs one test of the binary and shows what it prints.
+fn one_test(workspace: &Workspace, name: &str) -> Result<(), Failure> {
+    let call = ["test", "--package", "levee", "--test", name];
+    run(cargo(workspace, &call).args(["--", "--nocapture"]))
+}

@@ -45,6 +45,11 @@ const TOOLS: &[Tool] = &[
         for_what: "the list of files that tidy looks at",
     },
     Tool {
+        program: "haproxy",
+        package: "haproxy",
+        for_what: "what another server makes of odd requests",
+    },
+    Tool {
         program: "ip",
         package: "iproute2",
         for_what: "a network of its own for each page of the guide",
@@ -55,6 +60,11 @@ const TOOLS: &[Tool] = &[
         for_what: "the rescue protocol, spoken by a person",
     },
     Tool {
+        program: "nginx",
+        package: "nginx",
+        for_what: "what another server makes of odd requests",
+    },
+    Tool {
         program: "node",
         package: "nodejs",
         for_what: "the suite of tests for caches",
@@ -63,6 +73,11 @@ const TOOLS: &[Tool] = &[
         program: "npm",
         package: "npm",
         for_what: "how that suite comes onto the machine",
+    },
+    Tool {
+        program: "slowhttptest",
+        package: "slowhttptest",
+        for_what: "visitors who are slow on purpose",
     },
     Tool {
         program: "valgrind",

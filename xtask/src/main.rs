@@ -115,6 +115,20 @@ const ENTRIES: &[Entry] = &[
         run: cache_tests::run,
     },
     Entry {
+        name: "differential",
+        arguments: "",
+        does: "odd requests to levee, nginx and HAProxy: who takes what",
+        needs: Needs::File("crates/levee/tests/real_differential/main.rs"),
+        run: forward::differential,
+    },
+    Entry {
+        name: "slow-visitors",
+        arguments: "",
+        does: "slowhttptest against levee: who else is served, and how much memory it takes",
+        needs: Needs::File("crates/levee/tests/real_slow_visitors.rs"),
+        run: forward::slow_visitors,
+    },
+    Entry {
         name: "tidy",
         arguments: "",
         does: "the rules of the house that no compiler knows",

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! RFC 9112 section 7.1, strictly: line ends are CR LF, sizes are hexadecimal digits and nothing
-//! else. Extensions and trailers are read and thrown away, within limits.
+//! else. Extensions are thrown away, within limits. Trailers must be as well-formed as the lines of
+//! a head: half a body followed by a request must not pass for a body with trailers.
 
 use thiserror::Error;
 
@@ -30,6 +31,8 @@ pub(crate) struct Chunked {
     phase: Phase,
     /// Bytes of the current size line or of all trailers.
     line_bytes: u16,
+    /// Bytes of size lines that no data makes up for.
+    excess: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,16 +44,19 @@ enum Phase {
     DataCr,
     DataLf,
     TrailerStart,
+    TrailerName,
     Trailer,
     TrailerEnd,
     BodyEnd,
 }
 
-/// One step: `used` bytes of the input are done with, of which the last `data` are body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One step: `used` bytes of the input are done with, of which the last `data` are body, or the
+/// last `trailers` lines behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Step {
     pub used: usize,
     pub data: usize,
+    pub trailers: usize,
 }
 
 /// A body that is not in the chunked coding.
@@ -61,6 +67,11 @@ pub(crate) struct BadChunk;
 /// Longest chunk size line with its extensions, and all trailers together: room for a signature,
 /// not for a hiding place.
 const LINE_BYTES_MAX: u16 = 1024;
+/// Size line that every chunk may have, whatever its data: 16 digits and their line ends.
+const LINE_BYTES_FREE: u64 = 20;
+/// Most bytes of size lines beyond that and beyond the data: a chunk of one byte with an extension
+/// of a thousand makes us read a thousand times what arrives (CVE-2023-39326).
+const EXCESS_MAX: u64 = 16 * 1024;
 
 impl Incoming {
     /// The body that a head announced.
@@ -74,6 +85,7 @@ impl Incoming {
                     digits: 0,
                 },
                 line_bytes: 0,
+                excess: 0,
             }),
         }
     }
@@ -86,22 +98,16 @@ impl Incoming {
     /// input is needed, or that the body is over.
     pub fn take(&mut self, input: &[u8]) -> Result<Step, BadChunk> {
         match self {
-            Self::Done => Ok(Step { used: 0, data: 0 }),
+            Self::Done => Ok(Step::default()),
             Self::Length(left) => {
                 let length = cut(input, *left);
                 *left -= length as u64;
                 if *left == 0 {
                     *self = Self::Done;
                 }
-                Ok(Step {
-                    used: length,
-                    data: length,
-                })
+                Ok(Step::of_data(length, length))
             }
-            Self::Tunnel => Ok(Step {
-                used: input.len(),
-                data: input.len(),
-            }),
+            Self::Tunnel => Ok(Step::of_data(input.len(), input.len())),
             Self::Chunked(chunked) => {
                 let (step, end) = chunked.take(input)?;
                 if end == End::Reached {
@@ -109,6 +115,16 @@ impl Incoming {
                 }
                 Ok(step)
             }
+        }
+    }
+}
+
+impl Step {
+    const fn of_data(used: usize, data: usize) -> Self {
+        Self {
+            used,
+            data,
+            trailers: 0,
         }
     }
 }
@@ -121,7 +137,7 @@ enum End {
 
 impl Chunked {
     fn take(&mut self, input: &[u8]) -> Result<(Step, End), BadChunk> {
-        let mut used = 0;
+        let (mut used, mut trailers) = (0, 0);
         while let Some(&byte) = input.get(used) {
             if let Phase::Data { left } = &mut self.phase {
                 let length = cut(&input[used..], *left);
@@ -129,16 +145,26 @@ impl Chunked {
                 if *left == 0 {
                     self.phase = Phase::DataCr;
                 }
-                let used = used + length;
-                return Ok((Step { used, data: length }, End::NotYet));
+                return Ok((Step::of_data(used + length, length), End::NotYet));
             }
             used += 1;
-            match self.next(byte)? {
-                Some(phase) => self.phase = phase,
-                None => return Ok((Step { used, data: 0 }, End::Reached)),
-            }
+            trailers += usize::from(self.phase.is_trailer());
+            let Some(phase) = self.next(byte)? else {
+                let step = Step {
+                    used,
+                    data: 0,
+                    trailers,
+                };
+                return Ok((step, End::Reached));
+            };
+            self.phase = phase;
         }
-        Ok((Step { used, data: 0 }, End::NotYet))
+        let step = Step {
+            used,
+            data: 0,
+            trailers,
+        };
+        Ok((step, End::NotYet))
     }
 
     /// The phase after `byte`; none at the end of the body.
@@ -150,10 +176,12 @@ impl Chunked {
         let phase = match (self.phase, byte) {
             (Phase::Size { value, digits }, _) => size(value, digits, byte)?,
             (Phase::Extension { value }, b'\r') => Phase::SizeEnd { value },
-            (Phase::Extension { .. }, b'\n' | 0) => return Err(BadChunk),
-            (Phase::Extension { value }, _) => Phase::Extension { value },
+            (Phase::Extension { value }, _) if is_text(byte) => Phase::Extension { value },
             (Phase::SizeEnd { value: 0 }, b'\n') => Phase::TrailerStart,
-            (Phase::SizeEnd { value }, b'\n') => Phase::Data { left: value },
+            (Phase::SizeEnd { value }, b'\n') => {
+                self.note_excess(value)?;
+                Phase::Data { left: value }
+            }
             (Phase::DataCr, b'\r') => Phase::DataLf,
             (Phase::DataLf, b'\n') => {
                 self.line_bytes = 0;
@@ -165,11 +193,16 @@ impl Chunked {
             (Phase::TrailerStart, b'\r') => Phase::BodyEnd,
             (Phase::BodyEnd, b'\n') => return Ok(None),
             (Phase::TrailerEnd, b'\n') => Phase::TrailerStart,
+            (Phase::TrailerStart | Phase::TrailerName, _) if is_token(byte) => Phase::TrailerName,
+            (Phase::TrailerName, b':') => Phase::Trailer,
             (Phase::Trailer, b'\r') => Phase::TrailerEnd,
-            (Phase::TrailerStart | Phase::Trailer, b'\n' | 0) => return Err(BadChunk),
-            (Phase::TrailerStart | Phase::Trailer, _) => Phase::Trailer,
+            (Phase::Trailer, _) if is_text(byte) => Phase::Trailer,
             (
-                Phase::SizeEnd { .. }
+                Phase::Extension { .. }
+                | Phase::TrailerStart
+                | Phase::TrailerName
+                | Phase::Trailer
+                | Phase::SizeEnd { .. }
                 | Phase::Data { .. }
                 | Phase::DataCr
                 | Phase::DataLf
@@ -180,6 +213,49 @@ impl Chunked {
         };
         Ok(Some(phase))
     }
+}
+
+impl Chunked {
+    /// A size line for `data` bytes is over.
+    fn note_excess(&mut self, data: u64) -> Result<(), BadChunk> {
+        let before = u64::from(self.excess) + u64::from(self.line_bytes);
+        let excess = before.saturating_sub(data.saturating_add(LINE_BYTES_FREE));
+        if excess > EXCESS_MAX {
+            return Err(BadChunk);
+        }
+        self.excess = excess as u16;
+        Ok(())
+    }
+}
+
+impl Phase {
+    const fn is_trailer(self) -> bool {
+        match self {
+            Self::TrailerStart
+            | Self::TrailerName
+            | Self::Trailer
+            | Self::TrailerEnd
+            | Self::BodyEnd => true,
+            Self::Size { .. }
+            | Self::Extension { .. }
+            | Self::SizeEnd { .. }
+            | Self::Data { .. }
+            | Self::DataCr
+            | Self::DataLf => false,
+        }
+    }
+}
+
+/// What a value may hold: no control characters but tabs.
+const fn is_text(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~' | 0x80..)
+}
+
+/// What a name may hold (RFC 9110 section 5.6.2).
+const fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.'
+        | b'^'..=b'`' | b'|' | b'~')
 }
 
 fn size(value: u64, digits: u8, byte: u8) -> Result<Phase, BadChunk> {
@@ -239,7 +315,7 @@ mod tests {
 
     #[test]
     fn bad_chunks_are_refused() {
-        let table: [&[u8]; 12] = [
+        let table: [&[u8]; 18] = [
             b"x\r\n",
             b"\r\n",
             b"-1\r\n",
@@ -252,6 +328,13 @@ mod tests {
             b"5\r\nhello\n",
             b"1000000000000000\r\n",
             b"0\r\na\nb\r\n\r\n",
+            // Trailers that are no header lines; the first is a request.
+            b"0\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"0\r\n a: b\r\n\r\n",
+            b"0\r\na : b\r\n\r\n",
+            b"0\r\n: b\r\n\r\n",
+            b"0\r\na: b\r\n c\r\n\r\n",
+            b"0\r\na: \x01\r\n\r\n",
         ];
         for input in table {
             assert_eq!(read(input, 100), Err(BadChunk), "{input:?}");
@@ -261,10 +344,40 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_sizes_may_not_outweigh_the_data() {
+        let chunk = |extension: usize, data: usize| {
+            let (extension, data) = ("e".repeat(extension), "d".repeat(data));
+            format!("{:x};{extension}\r\n{data}\r\n", data.len())
+        };
+        let tiny = chunk(60, 1).repeat(1000) + "0\r\n\r\n";
+        assert_eq!(read(tiny.as_bytes(), 1000), Err(BadChunk));
+        let signed = chunk(100, 8192).repeat(1000) + "0\r\n\r\n";
+        assert!(read(signed.as_bytes(), 1000).unwrap().2.is_done());
+        let bare = "1\r\nd\r\n".repeat(10_000) + "0\r\n\r\n";
+        assert!(read(bare.as_bytes(), 1000).unwrap().2.is_done());
+    }
+
+    #[test]
+    fn trailers_are_given_to_whoever_wants_them() {
+        let input = b"3\r\nabc\r\n0;x\r\nA: b\r\nC: d\r\n\r\nGET";
+        for piece in 1..input.len() {
+            let mut incoming = Incoming::of(BodyLength::Chunked);
+            let (mut used, mut trailers) = (0, Vec::new());
+            while !incoming.is_done() {
+                let end = input.len().min(used + piece);
+                let step = incoming.take(&input[used..end]).unwrap();
+                used += step.used;
+                trailers.extend_from_slice(&input[used - step.trailers..used]);
+            }
+            assert_eq!(trailers, b"A: b\r\nC: d\r\n\r\n");
+        }
+    }
+
+    #[test]
     fn a_known_length_ends_where_it_says() {
         let mut incoming = Incoming::of(BodyLength::Known(5));
-        assert_eq!(incoming.take(b"hel"), Ok(Step { used: 3, data: 3 }));
-        assert_eq!(incoming.take(b"loGET"), Ok(Step { used: 2, data: 2 }));
+        assert_eq!(incoming.take(b"hel"), Ok(Step::of_data(3, 3)));
+        assert_eq!(incoming.take(b"loGET"), Ok(Step::of_data(2, 2)));
         assert!(incoming.is_done());
         assert!(Incoming::of(BodyLength::None).is_done());
     }

@@ -1,5 +1,7 @@
 //! All connections of one core, by tokens that are never mistaken for older ones.
 
+use std::time::Duration;
+
 use levee_vocab::Timestamp;
 
 use crate::connection::{Connection, Phase};
@@ -25,6 +27,10 @@ struct Slot {
 
 /// How many connections are looked at to find one that was idle for long.
 const LOOKED_AT: usize = 64;
+/// How long a head may take before its connection makes way for a new one, where there is no room
+/// for both. A head is a packet or a few: they come within a round trip, 250 ms
+/// around the world.
+const SLOW_HEAD: Duration = Duration::from_millis(250);
 
 impl Connections {
     /// Keeps `connection`; its token is below [`Connections::TOKEN_END`].
@@ -77,26 +83,36 @@ impl Connections {
         self.streams
     }
 
-    /// The connection that has been idle longest among the next few; none where none is idle.
-    pub fn idle_longest(&mut self) -> Option<u64> {
-        let mut longest: Option<(Timestamp, u64)> = None;
+    /// Of the next few connections the one that is missed least: that has been idle longest, or
+    /// where none is idle, has been sending its head longest, for longer than an honest head takes
+    /// ([`SLOW_HEAD`]). None where all are being answered.
+    pub fn least_missed(&mut self, now: Timestamp) -> Option<u64> {
+        let (mut idle, mut slow) = (None, None);
         for _ in 0..LOOKED_AT.min(self.slots.len()) {
             self.hand = (self.hand + 1) % self.slots.len();
             let slot = &self.slots[self.hand];
-            let Some(connection) = slot.connection.as_ref().filter(|one| one.is_idle()) else {
+            let Some(connection) = &slot.connection else {
                 continue;
             };
             let since = match &connection.phase {
                 Phase::Boundary { since, .. } => *since,
-                Phase::Http2(session) => session.quiet_since,
-                Phase::Parked { .. } | Phase::Answering(_) | Phase::Lingering { .. } => continue,
+                Phase::Http2(session) if connection.is_idle() => session.quiet_since,
+                Phase::Http2(_)
+                | Phase::Parked { .. }
+                | Phase::Answering(_)
+                | Phase::Lingering { .. } => continue,
+            };
+            let longest = match connection.is_idle() {
+                true => &mut idle,
+                false if now.since(since) >= SLOW_HEAD => &mut slow,
+                false => continue,
             };
             if longest.is_none_or(|(earliest, _)| since < earliest) {
                 let token = u64::from(slot.generation) << 32 | self.hand as u64;
-                longest = Some((since, token));
+                *longest = Some((since, token));
             }
         }
-        longest.map(|(_, token)| token)
+        idle.or(slow).map(|(_, token)| token)
     }
 
     /// Tokens of all connections.

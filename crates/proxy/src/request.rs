@@ -24,6 +24,9 @@ use crate::flight::RequestHeaders;
 /// Most header lines of a request.
 pub(crate) const HEADERS_MAX: usize = 100;
 
+/// Longest method. The longest that is registered has 17 letters.
+const METHOD_BYTES_MAX: usize = 32;
+
 /// Space for the header lines of one request; lives on the stack of whoever parses.
 pub(crate) type HeaderSpace<'b> = [MaybeUninit<Header<'b>>; HEADERS_MAX];
 
@@ -155,6 +158,9 @@ impl<'h, 'b> Request<'h, 'b> {
         let target = raw.path.ok_or(Flaw::NotHttp)?;
         let headers: &'h [Header<'b>] = raw.headers;
         check_line_ends(bytes, method, headers, length)?;
+        if method.len() > METHOD_BYTES_MAX {
+            return Err(Flaw::MethodTooLong);
+        }
         if target.len() > limits.target_bytes {
             return Err(Flaw::TargetTooLong);
         }

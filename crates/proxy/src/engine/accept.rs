@@ -73,7 +73,7 @@ impl Engine {
     fn admit(&mut self, accepted: Accepted, speech: Speech) {
         self.core.counters.accepted.add(1);
         if self.connections.open() >= self.core.settings.limits.connections {
-            match self.connections.idle_longest() {
+            match self.connections.least_missed(Clock.now()) {
                 Some(token) => self.close(token, Fate::Close),
                 None => {
                     self.core.note_dropped();
@@ -109,7 +109,7 @@ impl Engine {
     }
 
     fn pause_accepting(&mut self) {
-        if let Some(token) = self.connections.idle_longest() {
+        if let Some(token) = self.connections.least_missed(Clock.now()) {
             self.close(token, Fate::Close);
         }
         if self.accepting == Accepting::Yes {

@@ -228,9 +228,16 @@ impl Core {
             BodyLength::None | BodyLength::Chunked => false,
             BodyLength::Known(bytes) => bytes > self.settings.limits.drained_body_bytes,
         };
+        // What comes behind a CONNECT is meant for a tunnel, and a TRACE has no body.
+        let is_doubtful = match request.method {
+            "CONNECT" => true,
+            "TRACE" => request.body != BodyLength::None,
+            _ => false,
+        };
         match self.settled {
             // A stream has one request anyway; its session is told to go by itself.
             _ if request.version == Version::Http2 => Closing::Stay,
+            Settled::Keep if is_doubtful => Closing::Close,
             Settled::Close => Closing::Close,
             Settled::Keep if waits_for_body || too_long => Closing::Close,
             Settled::Keep => Closing::for_request(request),

@@ -131,6 +131,7 @@ pub(super) fn build(
 ) -> Result<Request<Upload>, FetchError> {
     let bad = |_| FetchError::BadRequest;
     let target = PathAndQuery::from_maybe_shared(asker.key.target.clone()).map_err(|_| ());
+    let is_chunked = matches!(&body, Upload::Stream(body) if body.size_hint().exact().is_none());
     let mut request = Request::new(body);
     *request.uri_mut() = Uri::from(target.map_err(bad)?);
     *request.method_mut() = match intent {
@@ -141,6 +142,11 @@ pub(super) fn build(
     let headers = request.headers_mut();
     headers.insert(header::HOST, host.map_err(bad)?);
     copy_headers(asker, intent, headers).map_err(bad)?;
+    if is_chunked {
+        // Unasked, hyper would not send the body of a GET.
+        let chunked = HeaderValue::from_static("chunked");
+        headers.insert(header::TRANSFER_ENCODING, chunked);
+    }
     add_via(headers);
     add_key(&asker.source, headers);
     add_capability(&asker.source, headers);

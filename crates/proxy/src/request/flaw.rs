@@ -12,6 +12,8 @@ pub(crate) enum Flaw {
     BareLineEnd,
     #[error("bad method")]
     BadMethod,
+    #[error("method longer than any")]
+    MethodTooLong,
     #[error("bad request target")]
     BadTarget,
     #[error("request target too long")]
@@ -64,6 +66,7 @@ impl Flaw {
             Self::TargetTooLong => 414,
             Self::HttpsTarget => 421,
             Self::HeadTooLong | Self::TooManyHeaders => 431,
+            Self::MethodTooLong => 501,
             Self::BadVersion => 505,
         }
     }

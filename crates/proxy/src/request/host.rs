@@ -78,7 +78,11 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
     let fits = |byte: u8| {
         byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']')
     };
-    let is_plain = !name.is_empty() && name.len() <= 253 && name.bytes().all(fits);
+    // No label of a name is empty; a dot at the end is the root's.
+    let mut before = b'.';
+    let is_label = |byte: u8| (byte, std::mem::replace(&mut before, byte)) != (b'.', b'.');
+    let is_named = !name.is_empty() && name.bytes().all(is_label);
+    let is_plain = is_named && name.len() <= 253 && name.bytes().all(fits);
     if port_fits && is_plain {
         Ok(name)
     } else {

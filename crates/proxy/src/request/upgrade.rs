@@ -29,8 +29,8 @@ impl Wish<'_> {
             return Upgrade::None;
         };
         //= RFC 9110 section 7.8: "A server MUST ignore an Upgrade header field that is received in
-        // an HTTP/1.0 request."
-        if method != "GET" || version == Version::Http10 || body != BodyLength::None {
+        // an HTTP/1.0 request." HTTP/2 has no Upgrade at all (RFC 9113 section 8.6).
+        if method != "GET" || version != Version::Http11 || body != BodyLength::None {
             return Upgrade::None;
         }
         let is_websocket =
