@@ -1,6 +1,6 @@
 //! HTTPS: certificates, handshakes, and connections whose bytes travel in TLS 1.2 or 1.3.
 //!
-//! rustls does the protocol and aws-lc-rs the cryptography (record 0015). What is ours: which
+//! rustls does the protocol and aws-lc-rs the cryptography (record 0017). What is ours: which
 //! certificate a visitor gets ([`Certificates`]), what outlives a reload ([`TlsKeys`]), and a
 //! stream that the engine uses like a socket ([`TlsStream`]). Nothing here decides when a handshake
 //! may take its time of a core; that is the engine's (`engine/handshake.rs`).

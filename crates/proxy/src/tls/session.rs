@@ -2,7 +2,7 @@
 //!
 //! This is rustls's unbuffered interface, which keeps no buffer of its own: an idle connection
 //! costs a third of what it does with the other one, because ciphertext passes through buffers that
-//! all connections of a core share (record 0015). What it asks in return is kept here: bytes that
+//! all connections of a core share (record 0017). What it asks in return is kept here: bytes that
 //! it did not use are shown to it again, and what it wants sent is sent in order.
 
 use std::sync::Arc;
