@@ -58,13 +58,7 @@ const UNSENT_BYTES_MAX: u32 = 1024 * 1024;
 const BACKLOG: i32 = 4096;
 
 impl Listener {
-    /// Binds and listens; port 0 picks a free one. What accepted connections inherit: TCP_NODELAY,
-    /// for answers are written in one piece, and waiting to fill a packet only adds delay.
-    ///
-    /// The kernel hands over a connection when its first bytes are there, as HAProxy, H2O and nginx
-    /// have it too: of a flood of connections that say nothing it keeps no more than a note, and
-    /// the first read finds the request, so that most connections of one request never meet epoll.
-    /// A connection that says nothing is handed over all the same after about a second.
+    /// Binds and listens; port 0 picks a free one.
     pub fn bind(address: SocketAddr, sharing: PortSharing) -> Result<Self, ListenerError> {
         let fail = |cause| ListenerError { address, cause };
         if sharing == PortSharing::First && address.port() != 0 {
@@ -73,9 +67,7 @@ impl Listener {
             open(address, PortSharing::Alone).map_err(fail)?;
         }
         let socket = open(address, sharing).map_err(fail)?;
-        socket.set_tcp_nodelay(true).map_err(fail)?;
-        options::set(&socket, TcpOption::DeferAccept, FIRST_BYTES_WAIT).map_err(fail)?;
-        options::set(&socket, TcpOption::UnsentLowWater, UNSENT_BYTES_MAX).map_err(fail)?;
+        tune(&socket).map_err(fail)?;
         socket.listen(BACKLOG).map_err(fail)?;
         let bound = socket.local_addr().map_err(fail)?;
         let address = bound.as_socket().unwrap_or(address);
@@ -99,7 +91,7 @@ impl Listener {
         };
         socket.set_nonblocking(true)?;
         socket.set_cloexec(true)?;
-        socket.set_tcp_nodelay(true)?;
+        tune(&socket)?;
         Ok(Self {
             fd: socket.into(),
             address,
@@ -146,6 +138,20 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Sets what accepted connections inherit, and when they are handed over.
+///
+/// TCP_NODELAY: answers are written in one piece, and waiting to fill a packet only adds delay.
+///
+/// A connection is handed over when its first bytes are there, as HAProxy, H2O and nginx have it
+/// too: of a flood of connections that say nothing the kernel keeps no more than a note, and the
+/// first read finds the request, so that most connections of one request never meet epoll. One that
+/// says nothing is handed over all the same after about a second.
+fn tune(socket: &socket2::Socket) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
+    options::set(socket, TcpOption::DeferAccept, FIRST_BYTES_WAIT)?;
+    options::set(socket, TcpOption::UnsentLowWater, UNSENT_BYTES_MAX)
 }
 
 fn open(address: SocketAddr, sharing: PortSharing) -> io::Result<socket2::Socket> {
