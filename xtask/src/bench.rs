@@ -1,9 +1,9 @@
 //! `bench`: what a request costs.
 //!
-//! Two benches, two questions. `bench redirect` counts instructions and allocations of one
-//! redirect, which no noise of a machine can hide. `bench peers` runs real programs, ours and
-//! others, and measures the processor time that each spends on a request; `docs/bench.md` says how
-//! that is kept fair and how to read it.
+//! Two benches, two questions. `bench cost` counts instructions and allocations of one
+//! request in user space, which no noise of a machine can hide. `bench peers` runs real programs,
+//! ours and others, and measures the processor time that each spends on a request; `docs/bench.md`
+//! says how that is kept fair and how to read it.
 //!
 //! ```text
 //!   peers ─▶ fleet (servers, pinned) ─▶ rounds ─▶ samples ─▶ figures ─▶ table, goals, JSON
@@ -28,12 +28,12 @@ use crate::command::Failure;
 use crate::forward;
 use crate::workspace::Workspace;
 
-/// Runs the bench that is named; without a name, that of the redirect.
+/// Runs the bench that is named; without a name, the first.
 pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     match arguments.split_first() {
-        None => forward::redirect_cost(workspace),
+        None => forward::request_cost(workspace),
         Some((name, rest)) => match name.as_str() {
-            "redirect" => forward::redirect_cost(workspace),
+            "cost" => forward::request_cost(workspace),
             "peers" => peers::run(workspace, rest),
             other => Err(Failure::UnknownCommand {
                 name: format!("bench {other}"),

@@ -41,14 +41,14 @@ pub fn storm(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure>
 }
 
 /// Instructions and allocations of a redirect on its core.
-pub fn redirect_cost(workspace: &Workspace) -> Result<(), Failure> {
+pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
     let call = [
         "run",
         "--release",
         "--package",
         "levee-proxy",
         "--example",
-        "redirect_cost",
+        "request_cost",
     ];
     run(&mut cargo(workspace, &call))
 }

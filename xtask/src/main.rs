@@ -95,9 +95,9 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "bench",
-        arguments: "[redirect | peers [OPTION...]]",
-        does: "what a redirect costs; what a request costs, beside other servers",
-        needs: Needs::File("crates/proxy/examples/redirect_cost.rs"),
+        arguments: "[cost | peers [OPTION...]]",
+        does: "what a request costs in user space; and beside other servers",
+        needs: Needs::File("crates/proxy/examples/request_cost.rs"),
         run: bench::run,
     },
     Entry {

@@ -51,7 +51,7 @@ fn with_release(workspace: &Workspace, steps: &mut Steps) {
             .args(["storm", "--seed", "1", "--runs", STORM_RUNS]);
         run_command(&mut lab)
     });
-    steps.step("redirect cost", || forward::redirect_cost(workspace));
+    steps.step("request cost", || forward::request_cost(workspace));
     steps.step("deb", || deb::check(workspace));
     steps.step("demo", || forward::demo(workspace, &[]));
 }

@@ -75,14 +75,12 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
         Some(digits) => digits.len() <= 5 && digits.bytes().all(|byte| byte.is_ascii_digit()),
         None => port.is_empty(),
     };
-    let fits = |byte: u8| {
-        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']')
-    };
     // No label of a name is empty; a dot at the end is the root's.
     let mut before = b'.';
     let is_label = |byte: u8| (byte, std::mem::replace(&mut before, byte)) != (b'.', b'.');
     let is_named = !name.is_empty() && name.bytes().all(is_label);
-    let is_plain = is_named && name.len() <= 253 && name.bytes().all(fits);
+    let fits = |byte: u8| IN_NAMES[usize::from(byte)];
+    let is_plain = is_named && name.len() <= NAME_MAX && name.bytes().all(fits);
     if port_fits && is_plain {
         Ok(name)
     } else {
@@ -90,26 +88,57 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
     }
 }
 
+/// Longest host name.
+const NAME_MAX: usize = 253;
+
+/// Bytes that names and addresses are made of; a table, because each request asks for each byte.
+const IN_NAMES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let this = byte as u8;
+        table[byte] =
+            this.is_ascii_alphanumeric() || matches!(this, b'-' | b'.' | b'_' | b':' | b'[' | b']');
+        byte += 1;
+    }
+    table
+};
+
 /// A host name in lower case, without a dot at its end, on the stack: looking it up allocates
-/// nothing.
+/// nothing, and nearly all visitors send it so that nothing has to be written either.
 #[derive(Debug)]
-pub(crate) struct LowerName {
-    bytes: [u8; 253],
-    length: usize,
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives on the stack for one look-up"
+)]
+pub(crate) enum LowerName<'b> {
+    AsSent(&'b str),
+    Lowered {
+        bytes: [u8; NAME_MAX],
+        length: usize,
+    },
 }
 
-impl LowerName {
+impl<'b> LowerName<'b> {
     /// The lower-case form of `name`, which [`super::Request::parse`] has checked.
-    pub fn of(name: &str) -> Self {
-        let name = name.strip_suffix('.').unwrap_or(name).as_bytes();
-        let length = name.len().min(253);
-        let mut bytes = [0; 253];
-        bytes[..length].copy_from_slice(&name[..length]);
+    pub fn of(name: &'b str) -> Self {
+        let name = name.strip_suffix('.').unwrap_or(name);
+        if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Self::AsSent(name);
+        }
+        let length = name.len().min(NAME_MAX);
+        let mut bytes = [0; NAME_MAX];
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
         bytes[..length].make_ascii_lowercase();
-        Self { bytes, length }
+        Self::Lowered { bytes, length }
     }
 
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+        match self {
+            Self::AsSent(name) => name,
+            Self::Lowered { bytes, length } => {
+                std::str::from_utf8(&bytes[..*length]).unwrap_or_default()
+            }
+        }
     }
 }
