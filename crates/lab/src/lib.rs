@@ -6,6 +6,7 @@ pub mod bare;
 pub mod crowd;
 pub mod demo;
 pub mod experiment;
+pub mod load;
 pub mod popularity;
 pub mod processes;
 pub mod report;

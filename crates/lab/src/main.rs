@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use levee_lab::bare::{self, BareArguments};
 use levee_lab::demo::{self, DemoArguments};
+use levee_lab::load::{self, LoadArguments};
 use levee_lab::popularity::{self, FitArguments};
 use levee_lab::simulate::{self, ExperimentArguments, StormArguments, StoryArguments};
 
@@ -29,6 +30,8 @@ enum Command {
     Storm(StormArguments),
     /// The least that a web server can do for a request: a yardstick, never to be used.
     Bare(BareArguments),
+    /// Idle connections, slow readers, TLS handshakes: loads for the bench, on this machine only.
+    Load(LoadArguments),
     /// Plays an experiment of a paper.
     Experiment(ExperimentArguments),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Bare(arguments) => bare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Load(arguments) => load::run(&arguments),
         Command::FitTrace(arguments) => popularity::run(&arguments),
         Command::Story(arguments) => simulate::story(&arguments),
         Command::Storm(arguments) => simulate::storm(&arguments),
