@@ -10,7 +10,9 @@
 //!              templates, processes      load, processor      statistics
 //! ```
 
+mod certificate;
 mod fleet;
+mod held;
 mod json;
 mod load;
 mod options;

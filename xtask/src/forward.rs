@@ -18,6 +18,19 @@ pub fn build(workspace: &Workspace) -> Result<(), Failure> {
     run(&mut cargo(workspace, &packages))
 }
 
+/// Builds the yardstick over io_uring for release.
+pub fn build_bare_uring(workspace: &Workspace) -> Result<(), Failure> {
+    let example = [
+        "build",
+        "--release",
+        "--package",
+        "levee-net",
+        "--example",
+        "bare_uring",
+    ];
+    run(&mut cargo(workspace, &example))
+}
+
 /// The main job, as one command. Its exit status is that of the demo: 0 only if the site survived.
 pub fn demo(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     build(workspace)?;

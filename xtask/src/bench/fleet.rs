@@ -7,11 +7,12 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::certificate::Certificate;
 use super::process::{Program, Running, User};
 use super::processor::{self, Used};
 use super::scratch::{Scratch, open_to_all};
 use super::servers::{Door, Maker, Server, Setup};
-use super::workloads::{Answer, Bookkeeping, FILES, REDIRECT_HOST, Workload};
+use super::workloads::{Answer, Bookkeeping, FILES, Load, REDIRECT_HOST, Workload};
 use crate::command::Failure;
 use crate::workspace::{Workspace, failed};
 
@@ -34,6 +35,8 @@ pub struct Ground {
     pub cores: Cores,
     /// Port of the application behind the caches.
     pub origin_port: u16,
+    /// What servers prove themselves with.
+    pub certificate: Certificate,
     /// Where the templates are.
     pub templates: PathBuf,
     /// Where programs of ours are.
@@ -49,8 +52,8 @@ pub struct Instance {
     pub name: &'static str,
     /// What it can be asked.
     pub doors: &'static [Door],
-    /// Its cleartext port.
-    pub port: u16,
+    /// Its ports, without TLS and with it.
+    ports: (u16, u16),
     redirect_host: &'static str,
 }
 
@@ -77,6 +80,7 @@ impl Ground {
         open_to_all(&folder.join("logs"))?;
         let ground = Self {
             folder,
+            certificate: Certificate::make(&scratch.folder)?,
             _scratch: scratch,
             cores,
             origin_port: free_port()?,
@@ -118,8 +122,8 @@ impl Ground {
             let folder = own.join(folder);
             fs::create_dir_all(&folder).map_err(failed("make", &folder))?;
         }
-        let port = free_port()?;
-        let words = self.words(server.name, setup, &own, port)?;
+        let ports = (free_port()?, free_port()?);
+        let words = self.words(server.name, setup, &own, ports)?;
         for (template, destination) in setup.files {
             let template = self.templates.join(template);
             let text = fs::read_to_string(&template).map_err(failed("read", &template))?;
@@ -153,7 +157,7 @@ impl Ground {
             Bookkeeping::On => self.folder.join(format!("logs/{}.said.log", server.name)),
         };
         let mut running = call(program, setup.arguments).start(&own, &log)?;
-        wait_until_up(&mut running, port, &log)?;
+        wait_until_up(&mut running, ports.0, &log)?;
         let mut loggers = Vec::new();
         if bookkeeping == Bookkeeping::On {
             for (program, arguments) in setup.loggers.iter().filter_map(|call| call.split_first()) {
@@ -166,7 +170,7 @@ impl Ground {
             loggers,
             name: server.name,
             doors: setup.doors,
-            port,
+            ports,
             redirect_host: setup.redirect_host,
         })
     }
@@ -181,7 +185,8 @@ impl Ground {
         }
     }
 
-    fn program(&self, name: &str) -> String {
+    /// Path of a program of ours.
+    pub fn program(&self, name: &str) -> String {
         self.programs.join(name).to_string_lossy().into_owned()
     }
 
@@ -190,7 +195,7 @@ impl Ground {
         name: &str,
         setup: &Setup,
         own: &Path,
-        port: u16,
+        (port, tls_port): (u16, u16),
     ) -> Result<Vec<(String, String)>, Failure> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let main = setup
@@ -200,6 +205,16 @@ impl Ground {
         let mut words = vec![
             ("@NAME@".to_owned(), name.to_owned()),
             ("@PORT@".to_owned(), port.to_string()),
+            ("@TLS_PORT@".to_owned(), tls_port.to_string()),
+            (
+                "@CERTIFICATE@".to_owned(),
+                text(&self.certificate.certificate),
+            ),
+            ("@KEY@".to_owned(), text(&self.certificate.key)),
+            (
+                "@CERTIFICATE_AND_KEY@".to_owned(),
+                text(&self.certificate.both),
+            ),
             ("@ADMIN_PORT@".to_owned(), free_port()?.to_string()),
             ("@FOLDER@".to_owned(), text(&self.folder.join("www"))),
             ("@LOGS@".to_owned(), text(&self.folder.join("logs"))),
@@ -219,6 +234,14 @@ impl Ground {
 }
 
 impl Instance {
+    /// The port on which `workload` asks.
+    pub const fn port(&self, workload: &Workload) -> u16 {
+        match workload.door {
+            Door::Files | Door::Cached => self.ports.0,
+            Door::Tls => self.ports.1,
+        }
+    }
+
     /// The Host by which it is asked under `workload`.
     pub fn host(&self, workload: &Workload) -> String {
         match (workload.answer, self.redirect_host) {
@@ -237,13 +260,32 @@ impl Instance {
             })
     }
 
+    /// Memory of its processes.
+    pub fn memory(&self) -> u64 {
+        processor::memory_of(self.running.id())
+    }
+
     /// Asks once and compares every byte; asked twice, a cache is warm.
     pub fn check(&self, workload: &Workload) -> Result<(), Failure> {
-        let url = format!("http://127.0.0.1:{}{}", self.port, workload.path);
+        let (version, start) = match workload.load == Load::Http2 {
+            true => ("--http2", "200 2"),
+            false => ("--http1.1", "200 1.1"),
+        };
+        let scheme = match workload.door {
+            Door::Tls => "https",
+            Door::Files | Door::Cached => "http",
+        };
+        let (host, port) = (self.host(workload), self.port(workload));
+        let url = format!("{scheme}://{host}:{port}{}", workload.path);
         let answer = Command::new("curl")
             .args(["--silent", "--show-error", "--max-time", "10"])
-            .args(["--header", &format!("Host: {}", self.host(workload))])
-            .args(["--write-out", "\n%{http_code} %{redirect_url}", &url])
+            .args(["--insecure", version, "--header", &format!("Host: {host}")])
+            .args(["--resolve", &format!("{host}:{port}:127.0.0.1")])
+            .args([
+                "--write-out",
+                "\n%{http_code} %{http_version} %{redirect_url}",
+                &url,
+            ])
             .output()
             .map_err(|cause| Failure::Io {
                 what: "run curl".to_owned(),
@@ -252,7 +294,7 @@ impl Instance {
         let said = String::from_utf8_lossy(&answer.stdout);
         let (body, last) = said.rsplit_once('\n').unwrap_or(("", &said));
         let is_right = match workload.answer {
-            Answer::File(bytes) => last.starts_with("200 ") && body == text_of(bytes),
+            Answer::File(bytes) => last.starts_with(start) && body == text_of(bytes),
             Answer::Redirect => {
                 last.starts_with("30")
                     && last.ends_with(&format!("http://{REDIRECT_HOST}{}", workload.path))

@@ -2,7 +2,7 @@
 
 use super::samples::{Figures, Samples};
 use super::servers::{BARE, Maker, OURS, Server};
-use super::workloads::Workload;
+use super::workloads::{Measure, Workload};
 
 /// The best of the peers under `workload`: its name and its figures.
 pub fn best_peer<'a>(
@@ -15,7 +15,7 @@ pub fn best_peer<'a>(
         .filter(|server| matches!(server.maker, Maker::Debian(_)));
     peers
         .filter_map(|server| Some((server.name, samples.figures(workload, server.name)?)))
-        .min_by(|(_, one), (_, other)| one.cpu_us.total_cmp(&other.cpu_us))
+        .min_by(|(_, one), (_, other)| one.cost.total_cmp(&other.cost))
 }
 
 /// The whole text. A figure that was not measured is `null`.
@@ -26,34 +26,51 @@ pub fn of(samples: &Samples, servers: &[&Server], workloads: &[&Workload]) -> St
             format!(
                 "  \"{}\": {}",
                 workload.id,
-                object(samples, servers, workload.id)
+                object(samples, servers, workload)
             )
         })
         .collect();
     format!("{{\n{}\n}}\n", objects.join(",\n"))
 }
 
-fn object(samples: &Samples, servers: &[&Server], workload: &str) -> String {
+fn object(samples: &Samples, servers: &[&Server], workload: &Workload) -> String {
+    let unit = match workload.measure() {
+        Measure::Processor => "us",
+        Measure::Memory => "bytes",
+    };
+    let workload = workload.id;
     let ours = samples.figures(workload, OURS);
     let bare = samples.figures(workload, BARE);
     let best = best_peer(samples, workload, servers);
-    let mut members = vec![
-        ("ours_us", number(ours.map(|figures| figures.cpu_us))),
+    let mut members: Vec<(String, String)> = vec![
         (
-            "best_peer",
+            format!("ours_{unit}"),
+            number(ours.map(|figures| figures.cost)),
+        ),
+        (
+            "best_peer".to_owned(),
             best.map_or("null".to_owned(), |(name, _)| format!("\"{name}\"")),
         ),
         (
-            "best_peer_us",
-            number(best.map(|(_, figures)| figures.cpu_us)),
+            format!("best_peer_{unit}"),
+            number(best.map(|(_, figures)| figures.cost)),
         ),
-        ("bare_us", number(bare.map(|figures| figures.cpu_us))),
         (
-            "ratio_best_peer",
+            format!("bare_{unit}"),
+            number(bare.map(|figures| figures.cost)),
+        ),
+        (
+            "ratio_best_peer".to_owned(),
             number(best.and_then(|(name, _)| samples.ratio(workload, OURS, name))),
         ),
-        ("ratio_bare", number(samples.ratio(workload, OURS, BARE))),
-        ("spread", number(ours.map(|figures| figures.spread))),
+        (
+            "ratio_bare".to_owned(),
+            number(samples.ratio(workload, OURS, BARE)),
+        ),
+        (
+            "spread".to_owned(),
+            number(ours.map(|figures| figures.spread)),
+        ),
     ];
     let each: Vec<String> = servers
         .iter()
@@ -62,11 +79,14 @@ fn object(samples: &Samples, servers: &[&Server], workload: &str) -> String {
             Some(format!(
                 "      \"{}\": {}",
                 server.name,
-                of_server(&figures)
+                of_server(&figures, unit)
             ))
         })
         .collect();
-    members.push(("servers", format!("{{\n{}\n    }}", each.join(",\n"))));
+    members.push((
+        "servers".to_owned(),
+        format!("{{\n{}\n    }}", each.join(",\n")),
+    ));
     let lines: Vec<String> = members
         .iter()
         .map(|(name, value)| format!("    \"{name}\": {value}"))
@@ -74,16 +94,21 @@ fn object(samples: &Samples, servers: &[&Server], workload: &str) -> String {
     format!("{{\n{}\n  }}", lines.join(",\n"))
 }
 
-fn of_server(figures: &Figures) -> String {
+fn of_server(figures: &Figures, unit: &str) -> String {
     format!(
-        "{{ \"cpu_us\": {}, \"spread\": {}, \"user_us\": {}, \"rps\": {}, \"p50_us\": {}, \
-         \"p99_us\": {}, \"errors\": {} }}",
-        number(Some(figures.cpu_us)),
+        "{{ \"{}\": {}, \"spread\": {}, \"user_us\": {}, \"rps\": {}, \"p50_us\": {}, \
+         \"p99_us\": {}, \"bytes_each\": {}, \"errors\": {} }}",
+        match unit {
+            "us" => "cpu_us",
+            other => other,
+        },
+        number(Some(figures.cost)),
         number(Some(figures.spread)),
         number(Some(figures.user_us)),
         number(Some(figures.rate)),
         number(Some(figures.p50_us)),
         number(Some(figures.p99_us)),
+        number(figures.memory),
         figures.errors,
     )
 }
@@ -108,7 +133,7 @@ mod tests {
         let samples = samples_of(&[("levee", 500), ("bare", 100), ("nginx", 1000), ("h2o", 800)]);
         let servers: Vec<&Server> = SERVERS.iter().collect();
         let (name, figures) = best_peer(&samples, "hot_1k", &servers).unwrap();
-        assert_eq!((name, figures.cpu_us), ("h2o", 8.0));
+        assert_eq!((name, figures.cost), ("h2o", 8.0));
         let text = of(&samples, &servers, &[&WORKLOADS[0]]);
         for part in [
             "\"ours_us\": 5.000",

@@ -8,11 +8,12 @@ use std::fs;
 use std::thread;
 
 use super::fleet::{Cores, Ground, Instance};
+use super::held;
 use super::json;
 use super::load::{self, Target};
 use super::options::{HELP, Options};
 use super::samples::{Sample, Samples};
-use super::servers::{Maker, SERVERS, Server};
+use super::servers::{Maker, SERVERS, Server, Setup};
 use super::statistics::rotated;
 use super::table;
 use super::workloads::{Bookkeeping, WORKLOADS, Workload};
@@ -31,6 +32,7 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let servers = chosen(SERVERS, &options.servers, |server| server.name)?;
     install_for(&servers)?;
     forward::build(workspace)?;
+    forward::build_bare_uring(workspace)?;
     let (ground, _origin) = Ground::prepare(workspace, cores()?)?;
     let mut run = Run {
         ground,
@@ -42,8 +44,14 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
             .iter()
             .copied()
             .filter(|workload| workload.bookkeeping == bookkeeping)
+            .filter(|workload| !workload.wants_a_fresh_server())
             .collect();
         run.part(bookkeeping, &servers, &part)?;
+    }
+    for workload in &workloads {
+        if workload.wants_a_fresh_server() {
+            run.fresh(workload, &servers)?;
+        }
     }
     run.close(&servers, &workloads)
 }
@@ -68,7 +76,7 @@ impl Run {
             for setup in server.setups {
                 let is_asked = |workload: &Workload| setup.doors.contains(&workload.door);
                 if workloads.iter().any(|workload| is_asked(workload)) {
-                    fleet.push(self.ground.start(server, setup, bookkeeping)?);
+                    fleet.extend(self.start(server, setup, bookkeeping)?);
                 }
             }
         }
@@ -81,6 +89,23 @@ impl Run {
             print!("{}", table::of_workload(&self.samples, workload, servers));
         }
         Ok(())
+    }
+
+    /// None where a yardstick cannot run: io_uring is forbidden in many containers.
+    fn start(
+        &self,
+        server: &'static Server,
+        setup: &'static Setup,
+        bookkeeping: Bookkeeping,
+    ) -> Result<Option<Instance>, Failure> {
+        match (self.ground.start(server, setup, bookkeeping), server.maker) {
+            (Ok(instance), _) => Ok(Some(instance)),
+            (Err(failure), Maker::Bare) => {
+                eprintln!("{} is left out: {failure}", server.name);
+                Ok(None)
+            }
+            (Err(failure), Maker::Ours | Maker::Debian(_)) => Err(failure),
+        }
     }
 
     fn measure(&mut self, workload: &'static Workload, asked: &[&Instance]) -> Result<(), Failure> {
@@ -100,12 +125,41 @@ impl Run {
             for index in rotated(asked.len(), round) {
                 if let Some(instance) = asked.get(index) {
                     let sample = self.sample(workload, instance, round)?;
-                    eprint!(" {} {:.1}", instance.name, sample.cpu_us());
+                    eprint!(" {} {:.1}", instance.name, sample.cost());
                     self.samples.push(sample);
                 }
             }
             eprintln!();
         }
+        Ok(())
+    }
+
+    /// Each server is started for this workload alone, once.
+    fn fresh(
+        &mut self,
+        workload: &'static Workload,
+        servers: &[&'static Server],
+    ) -> Result<(), Failure> {
+        eprint!("{}:", workload.id);
+        for server in servers {
+            let mut setups = server.setups.iter();
+            let Some(setup) = setups.find(|setup| setup.doors.contains(&workload.door)) else {
+                continue;
+            };
+            let Some(instance) = self.start(server, setup, workload.bookkeeping)? else {
+                continue;
+            };
+            instance.check(workload)?;
+            let sample = held::sample(workload, &instance, &self.target(workload, &instance))?;
+            eprint!(
+                " {} {:.0}",
+                instance.name,
+                sample.memory.unwrap_or_default()
+            );
+            self.samples.push(sample);
+        }
+        eprintln!();
+        print!("{}", table::of_workload(&self.samples, workload, servers));
         Ok(())
     }
 
@@ -115,12 +169,7 @@ impl Run {
         instance: &Instance,
         round: usize,
     ) -> Result<Sample, Failure> {
-        let target = Target {
-            port: instance.port,
-            host: instance.host(workload),
-            seconds: self.options.seconds,
-            cores: self.ground.cores.load.clone(),
-        };
+        let target = self.target(workload, instance);
         let before = instance.used();
         let seen = load::run(workload, &target)?;
         let spent = instance.used().since(before);
@@ -131,7 +180,19 @@ impl Run {
             round,
             spent,
             seen,
+            memory: None,
         })
+    }
+
+    fn target(&self, workload: &Workload, instance: &Instance) -> Target {
+        Target {
+            port: instance.port(workload),
+            host: instance.host(workload),
+            seconds: self.options.seconds,
+            cores: self.ground.cores.load.clone(),
+            openssl_conf: self.ground.certificate.openssl_conf.clone(),
+            lab: self.ground.program("levee-lab"),
+        }
     }
 
     /// Writes down what came out.
@@ -146,7 +207,12 @@ impl Run {
 
 /// Gets the programs that are missing: load generators and the peers that are to be measured.
 fn install_for(servers: &[&Server]) -> Result<(), Failure> {
-    let mut needed = vec![("curl", "curl"), ("wrk", "wrk")];
+    let mut needed = vec![
+        ("curl", "curl"),
+        ("h2load", "nghttp2-client"),
+        ("openssl", "openssl"),
+        ("wrk", "wrk"),
+    ];
     for server in servers {
         if let Maker::Debian(package) = server.maker {
             needed.extend(server.setups.iter().map(|setup| (setup.program, package)));

@@ -71,7 +71,8 @@ impl Program {
             .args(["taskset", "--cpu-list", &self.cores])
             .arg(&self.program)
             .args(&self.arguments)
-            .stdin(Stdio::null());
+            // Held open while we live: what waits for the end of its input ends with us.
+            .stdin(Stdio::piped());
         command
     }
 

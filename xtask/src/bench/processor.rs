@@ -1,4 +1,4 @@
-//! Processor time of a server: of all its processes and all their threads.
+//! Processor time and memory of a server: of all its processes and all their threads.
 //!
 //! The kernel counts the time of each running thread in nanoseconds (`schedstat`). How that divides
 //! between user and kernel it only samples at each clock tick (`stat`), so the share of user time
@@ -49,6 +49,18 @@ pub fn used_by(root: u32) -> Used {
         }
     }
     used
+}
+
+/// Memory in bytes of `root` and all that descends from it: pages that several of them share are
+/// counted once.
+pub fn memory_of(root: u32) -> u64 {
+    let of = |process: u32| -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+        let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes * 1024)
+    };
+    family(root).into_iter().filter_map(of).sum()
 }
 
 /// `root` and everything that descends from it.
@@ -167,6 +179,7 @@ mod tests {
         assert!(family(own).contains(&own));
         let before = used_by(own);
         assert!(before.processes >= 1);
+        assert!(memory_of(own) > 100_000);
         assert!(used_by(own).since(before).total < Duration::from_secs(60));
     }
 }

@@ -17,6 +17,9 @@ pub struct Sample {
     pub spent: Spent,
     /// What the load generator saw.
     pub seen: Seen,
+    /// Bytes of memory that the server took for each connection that was held open meanwhile; none
+    /// where none was.
+    pub memory: Option<f64>,
 }
 
 /// All samples of a run.
@@ -26,8 +29,9 @@ pub struct Samples(Vec<Sample>);
 /// A server under a workload: medians over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// Processor microseconds a request, user and system.
-    pub cpu_us: f64,
+    /// What the workload measures: processor microseconds for each request, user and system, or bytes
+    /// for each connection.
+    pub cost: f64,
     /// (largest - smallest) / median of these.
     pub spread: f64,
     /// The part in user space.
@@ -38,13 +42,23 @@ pub struct Figures {
     pub p50_us: f64,
     /// The latency that one in a hundred exceeds, in microseconds.
     pub p99_us: f64,
+    /// Bytes for each connection that was held open.
+    pub memory: Option<f64>,
     /// Errors in all rounds together.
     pub errors: u64,
 }
 
 impl Sample {
-    /// Processor microseconds for each request that was answered right.
-    pub fn cpu_us(&self) -> f64 {
+    /// What the workload measures. Without a request, bytes for each connection; else processor
+    /// microseconds for each request that was answered right.
+    pub fn cost(&self) -> f64 {
+        match (self.memory, self.seen.requests) {
+            (Some(bytes), 0) => bytes,
+            (Some(_) | None, _) => self.cpu_us(),
+        }
+    }
+
+    fn cpu_us(&self) -> f64 {
         self.spent.total.as_secs_f64() * 1e6 / self.seen.requests as f64
     }
 
@@ -64,23 +78,24 @@ impl Samples {
         let of = |value: fn(&Sample) -> f64| -> Vec<f64> {
             self.of(workload, server).map(value).collect()
         };
-        let cpu = of(Sample::cpu_us);
+        let cost = of(Sample::cost);
         Some(Figures {
-            cpu_us: median(&cpu)?,
-            spread: spread(&cpu)?,
-            user_us: median(&of(Sample::user_us))?,
+            cost: median(&cost)?,
+            spread: spread(&cost)?,
+            user_us: median(&of(Sample::user_us)).unwrap_or_default(),
             rate: median(&of(|sample| sample.seen.rate))?,
             p50_us: median(&of(|sample| sample.seen.p50_us))?,
             p99_us: median(&of(|sample| sample.seen.p99_us))?,
+            memory: median(&of(|sample| sample.memory.unwrap_or(f64::NAN))),
             errors: self.of(workload, server).map(|one| one.seen.errors).sum(),
         })
     }
 
-    /// Processor time of `server` over that of `other`: the median of the rounds' ratios.
+    /// Cost of `server` over that of `other`: the median of the rounds' ratios.
     pub fn ratio(&self, workload: &str, server: &str, other: &str) -> Option<f64> {
         let rounds = |name: &str| -> Vec<(usize, f64)> {
             let of = self.of(workload, name);
-            of.map(|sample| (sample.round, sample.cpu_us())).collect()
+            of.map(|sample| (sample.round, sample.cost())).collect()
         };
         paired_ratio(&rounds(server), &rounds(other))
     }
@@ -120,6 +135,7 @@ pub mod tests {
                 p50_us: 800.0,
                 p99_us: 1500.0,
             },
+            memory: None,
         }
     }
 
@@ -131,7 +147,7 @@ pub mod tests {
             samples.push(sample("bare", round, total / 2));
         }
         let figures = samples.figures("hot_1k", "levee").unwrap();
-        assert_eq!((figures.cpu_us, figures.user_us), (11.0, 1.1));
+        assert_eq!((figures.cost, figures.user_us), (11.0, 1.1));
         assert_eq!(figures.errors, 3);
         assert_eq!(samples.ratio("hot_1k", "levee", "bare"), Some(2.0));
         assert_eq!(samples.figures("hot_1k", "nginx"), None);

@@ -12,6 +12,8 @@ pub enum Door {
     Files,
     /// What an application behind it said, kept in its cache.
     Cached,
+    /// The same as `Files`, over TLS, with HTTP/1.1 and HTTP/2.
+    Tls,
 }
 
 /// One server.
@@ -70,7 +72,9 @@ const PLAIN: Setup = Setup {
 };
 
 /// Of a server that has one configuration for everything: it can only answer from its cache.
-const CACHE_ONLY: &[Door] = &[Door::Files, Door::Cached];
+const CACHE_ONLY: &[Door] = &[Door::Files, Door::Cached, Door::Tls];
+const CACHE_WITHOUT_TLS: &[Door] = &[Door::Files, Door::Cached];
+const FILES_AND_TLS: &[Door] = &[Door::Files, Door::Tls];
 
 const NGINX_CACHE: Setup = Setup {
     doors: &[Door::Cached],
@@ -92,6 +96,7 @@ pub const SERVERS: &[Server] = &[
         maker: Maker::Ours,
         setups: &[
             Setup {
+                doors: FILES_AND_TLS,
                 program: "levee",
                 arguments: &["serve", "-c", "@CONF@"],
                 files: &[
@@ -127,9 +132,20 @@ pub const SERVERS: &[Server] = &[
         }],
     },
     Server {
+        name: "bare-uring",
+        maker: Maker::Bare,
+        setups: &[Setup {
+            doors: &[Door::Files, Door::Cached],
+            program: "examples/bare_uring",
+            arguments: &["@FOLDER@", "127.0.0.1:@PORT@"],
+            ..PLAIN
+        }],
+    },
+    Server {
         name: "h2o",
         maker: Maker::Debian("h2o"),
         setups: &[Setup {
+            doors: FILES_AND_TLS,
             program: "h2o",
             arguments: &["-m", "worker", "-c", "@CONF@"],
             files: &[("h2o.conf", "h2o.conf")],
@@ -151,6 +167,7 @@ pub const SERVERS: &[Server] = &[
         name: "lighttpd",
         maker: Maker::Debian("lighttpd"),
         setups: &[Setup {
+            doors: FILES_AND_TLS,
             program: "lighttpd",
             arguments: &["-D", "-f", "@CONF@"],
             files: &[("lighttpd.conf", "lighttpd.conf")],
@@ -162,6 +179,7 @@ pub const SERVERS: &[Server] = &[
         maker: Maker::Debian("nginx"),
         setups: &[
             Setup {
+                doors: FILES_AND_TLS,
                 program: "nginx",
                 arguments: &["-c", "@CONF@", "-e", "@DIR@/error.log"],
                 files: &[("nginx.conf", "nginx.conf")],
@@ -175,6 +193,7 @@ pub const SERVERS: &[Server] = &[
         name: "nginx-sendfile",
         maker: Maker::Debian("nginx"),
         setups: &[Setup {
+            doors: FILES_AND_TLS,
             program: "nginx",
             arguments: &["-c", "@CONF@", "-e", "@DIR@/error.log"],
             files: &[("nginx.conf", "nginx.conf")],
@@ -194,6 +213,10 @@ pub const SERVERS: &[Server] = &[
                 ("trafficserver-records.config", "etc/records.config"),
                 ("trafficserver-remap.config", "etc/remap.config"),
                 ("trafficserver-ip_allow.yaml", "etc/ip_allow.yaml"),
+                (
+                    "trafficserver-ssl_multicert.config",
+                    "etc/ssl_multicert.config",
+                ),
                 ("trafficserver-storage.config", "etc/storage.config"),
                 ("trafficserver-logging.yaml", "etc/logging.yaml"),
                 ("trafficserver-plugin.config", "etc/plugin.config"),
@@ -206,7 +229,7 @@ pub const SERVERS: &[Server] = &[
         name: "varnish",
         maker: Maker::Debian("varnish"),
         setups: &[Setup {
-            doors: CACHE_ONLY,
+            doors: CACHE_WITHOUT_TLS,
             program: "varnishd",
             arguments: &[
                 "-F",

@@ -22,7 +22,7 @@ pub fn of_workload(samples: &Samples, workload: &Workload, servers: &[&Server]) 
         text.push_str(&format!(
             "  {:<16} {:>7.2}  {:>4.0} %  {:>7}  {:>7.2}  {:>10.0} {:>8.0} {:>8.0}{errors}\n",
             server.name,
-            figures.cpu_us,
+            figures.cost,
             figures.spread * 100.0,
             to_bare.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
             figures.user_us,

@@ -1,30 +1,29 @@
 //! The bare loop over epoll: edge-triggered, one read and one writev for each request.
 //!
-//! What it leaves out on purpose is what a server needs beside this: deadlines, limits, counters.
+//! The listening socket is the server's own (docs/decisions/0017), so that options of sockets are no
+//! difference between the two. What it leaves out on purpose is what a server needs beside this: deadlines, limits, counters.
 //! Memory is held for a connection only while a request or an answer of it is incomplete.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::SystemTime;
 
 use httparse::{EMPTY_HEADER, Request, Status};
+use levee_net::{Listener, PortSharing};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::RecvFlags;
 
 use super::pages::{After, Pages};
 
-/// As other servers ask for; the kernel cuts it to net.core.somaxconn.
-const BACKLOG: i32 = 4096;
 const EVENTS_MAX: usize = 512;
 /// Longest request head, and most bytes of one read.
 const READ_MAX: usize = 16 * 1024;
 
 /// The listening socket, epoll, and the connections by their descriptor.
 pub(super) struct Loop<'pages> {
-    listener: OwnedFd,
-    address: SocketAddr,
+    listener: Listener,
     epoll: OwnedFd,
     connections: Vec<Option<Connection<'pages>>>,
     pages: &'pages Pages,
@@ -57,20 +56,11 @@ enum Next {
 impl<'pages> Loop<'pages> {
     /// Listens on `address`.
     pub(super) fn bind(address: SocketAddr, pages: &'pages Pages) -> io::Result<Self> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let family = AddressFamily::INET;
-        let listener = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-        sockopt::set_socket_reuseaddr(&listener, true)?;
-        // Accepted connections have it from the listener.
-        sockopt::set_tcp_nodelay(&listener, true)?;
-        rustix::net::bind(&listener, &address)?;
-        rustix::net::listen(&listener, BACKLOG)?;
-        let address = rustix::net::getsockname(&listener)?.try_into()?;
+        let listener = Listener::bind(address, PortSharing::Alone).map_err(io::Error::other)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, data_of(&listener), EventFlags::IN)?;
         Ok(Self {
             listener,
-            address,
             epoll,
             connections: Vec::new(),
             pages,
@@ -80,7 +70,7 @@ impl<'pages> Loop<'pages> {
     }
 
     pub(super) const fn address(&self) -> SocketAddr {
-        self.address
+        self.listener.address()
     }
 
     pub(super) fn run(mut self) -> io::Result<std::convert::Infallible> {
@@ -110,8 +100,8 @@ impl<'pages> Loop<'pages> {
     }
 
     fn accept(&mut self, date: &str) -> io::Result<()> {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        while let Ok(fd) = rustix::net::accept_with(&self.listener, flags) {
+        while let Ok(Some(accepted)) = self.listener.accept() {
+            let fd = accepted.socket.into_fd();
             let data = data_of(&fd);
             let index = usize::try_from(data.u64()).unwrap_or_default();
             if self.connections.len() <= index {
@@ -249,6 +239,6 @@ fn seconds() -> u64 {
     since.map_or(1, |since| since.as_secs())
 }
 
-fn data_of(fd: &OwnedFd) -> EventData {
-    EventData::new_u64(u64::from(fd.as_raw_fd().unsigned_abs()))
+fn data_of(fd: &impl AsFd) -> EventData {
+    EventData::new_u64(u64::from(fd.as_fd().as_raw_fd().unsigned_abs()))
 }

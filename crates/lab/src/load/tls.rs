@@ -27,7 +27,12 @@ use super::{Asked, Handshakes, Seen, answer};
 /// Enough that the server always has a handshake to do.
 const THREADS: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Tickets that a thread keeps: servers give one to four with each connection.
+/// Nothing takes longer than this and is still an answer.
+const LATENCY_MAX_US: u64 = 60_000_000;
+
+/// Tickets that a thread keeps: servers give one to four with each connection. Each is used once,
+/// as RFC 8446 appendix C.4 asks for; so a server that gives new ones only with a full handshake
+/// has more of those.
 const TICKETS_MAX: usize = 32;
 
 /// What one thread saw.
@@ -80,12 +85,11 @@ pub(super) fn run(asked: &Asked, handshakes: Handshakes, seconds: u64) -> io::Re
 
 impl Tally {
     fn new() -> Self {
-        let digits = 3;
         Self {
             full: 0,
             resumed: 0,
             errors: 0,
-            microseconds: Histogram::new(digits).expect("three digits are allowed"),
+            microseconds: Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("good bounds"),
         }
     }
 }
