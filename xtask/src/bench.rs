@@ -12,6 +12,7 @@
 
 mod certificate;
 mod fleet;
+mod goals;
 mod held;
 mod json;
 mod load;
@@ -19,6 +20,8 @@ mod options;
 mod peers;
 mod process;
 mod processor;
+mod profile;
+mod readme;
 mod samples;
 mod scratch;
 mod servers;

@@ -1,8 +1,8 @@
 //! Who may use whom: the one table of crates and rings, and the check that holds the workspace to
 //! it.
 //!
-//! The pure ring decides, the shell does, the tools play with both. A new arrow needs a changed row
-//! here, so it shows in review. Arrows hold for tests and build scripts too.
+//! The pure ring decides, the shell does, the tools play with both. A new arrow needs a changed
+//! row here, so it shows in review. Arrows hold for tests and build scripts too.
 
 use crate::command::{Failure, capture, cargo};
 use crate::tidy::{Tree, Violation};
@@ -99,8 +99,8 @@ pub const LAYERS: &[Layer] = &[
         folder: "crates/lab",
         package: "levee-lab",
         ring: Ring::Tools,
-        // `observe` for the type of the status JSON only: docs/decisions/0008. `net` for the listening
-        // socket of the bare loop only: docs/decisions/0017.
+        // `observe` for the type of the status JSON only: docs/decisions/0008. `net` for the
+        // listening socket of the bare loop only: docs/decisions/0018.
         may_use: &[
             "levee-vocab",
             "levee-wire",

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{cache_tests, check, deb, forward, http_scripts, install, page};
+use crate::{bench, cache_tests, check, deb, forward, http_scripts, install, page};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
@@ -29,6 +29,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
             "guide",
             "storm",
             "redirect cost",
+            "bench peers",
             "deb",
             "demo",
         ] {
@@ -52,6 +53,9 @@ fn with_release(workspace: &Workspace, steps: &mut Steps) {
         run_command(&mut lab)
     });
     steps.step("request cost", || forward::request_cost(workspace));
+    steps.step("bench peers", || {
+        bench::run(workspace, &["peers".to_owned(), "--quick".to_owned()])
+    });
     steps.step("deb", || deb::check(workspace));
     steps.step("demo", || forward::demo(workspace, &[]));
 }

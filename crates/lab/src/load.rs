@@ -1,5 +1,5 @@
-//! Loads that no packaged load generator makes: connections that stay, readers that are slow, and a
-//! TLS handshake for every request.
+//! Loads that no packaged load generator makes: connections that stay, readers that are slow, and
+//! a TLS handshake for every request.
 //!
 //! `cargo xtask bench peers` starts them against servers of its own on this machine; they refuse
 //! any other address, and each is bounded in number and time. What they saw is one line of

@@ -2,9 +2,9 @@
 //!
 //! `cargo xtask bench peers` sets every server beside it; its sister over epoll is
 //! `crates/lab/src/bare/epoll.rs`, and both answer the same. It accepts by one multishot request,
-//! reads by one multishot request for each connection into buffers that the kernel picks, sends head
-//! and body by one sendmsg, and enters the kernel once for each batch. It has no deadlines, limits
-//! or counters: nobody may run it as a server.
+//! reads by one multishot request for each connection into buffers that the kernel picks, sends
+//! head and body by one sendmsg, and enters the kernel once for each batch. It has no deadlines,
+//! limits or counters: nobody may run it as a server.
 //!
 //! It is an example of this crate because io_uring takes addresses of memory that must stay: only
 //! here may that be written.
@@ -38,7 +38,8 @@ const RECEIVE: u64 = 2;
 const SEND: u64 = 3;
 const SHUTDOWN: u64 = 4;
 
-/// Answers: head up to its Date when the connection is kept, the same when it closes, and the body.
+/// Answers: head up to its Date when the connection is kept, the same when it closes, and the
+/// body.
 type Pages = HashMap<String, (String, String, Vec<u8>)>;
 
 struct Connection {
@@ -342,7 +343,8 @@ impl Buffers {
             memory: map(usize::from(BUFFERS) * BUFFER_BYTES)?,
             tail: 0,
         };
-        // SAFETY: the mapping is of pages, large enough for so many entries, and is never unmapped.
+        // SAFETY: the mapping is of pages, large enough for so many entries, and is never
+        // unmapped.
         unsafe {
             let submitter = ring.submitter();
             submitter.register_buf_ring_with_flags(buffers.ring as u64, BUFFERS, GROUP, 0)?;

@@ -48,6 +48,8 @@ pub struct Ground {
 pub struct Instance {
     running: Running,
     loggers: Vec<Running>,
+    /// Who made it.
+    pub maker: Maker,
     /// The server's name.
     pub name: &'static str,
     /// What it can be asked.
@@ -168,6 +170,7 @@ impl Ground {
         Ok(Instance {
             running,
             loggers,
+            maker: server.maker,
             name: server.name,
             doors: setup.doors,
             ports,
@@ -258,6 +261,11 @@ impl Instance {
             .fold(processor::used_by(self.running.id()), |sum, root| {
                 sum + processor::used_by(root)
             })
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.running.id()
     }
 
     /// Memory of its processes.

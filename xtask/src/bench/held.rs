@@ -12,7 +12,8 @@ use crate::command::Failure;
 const IDLE: u32 = 10_000;
 /// Slow readers at a time.
 const SLOW: u32 = 1000;
-/// Opened and closed first, so that what a server makes once, for the first of them, is not counted.
+/// Opened and closed first, so that what a server makes once, for the first of them, is not
+/// counted.
 const FIRST: u32 = 100;
 
 /// Measures a server that was started for this alone.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::servers::OURS;
 use crate::command::Failure;
 
 /// The options, with their defaults filled in.
@@ -17,6 +18,31 @@ pub struct Options {
     pub seconds: u32,
     /// Where the figures go for machines.
     pub json: Option<PathBuf>,
+    /// How thorough the run is.
+    pub extent: Extent,
+    /// Whether the table of the README is written anew.
+    pub readme: Readme,
+}
+
+/// How thorough a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// Everything that was asked for.
+    Whole,
+    /// Every workload once, with ours, the bare loop and one peer in turn; every answer of every
+    /// server is still checked.
+    Quick,
+    /// One workload, ours alone, under perf.
+    Profile,
+}
+
+/// What becomes of the table of the README.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readme {
+    /// It stays.
+    Keep,
+    /// This run's table takes its place.
+    Rewrite,
 }
 
 /// The text of `--help`.
@@ -27,6 +53,9 @@ pub const HELP: &str = "cargo xtask bench peers [OPTION...]
   --rounds N      measurements of each server under each workload (default 5)
   --seconds S     length of one measurement, in whole seconds (default 1)
   --json FILE     writes the figures for machines
+  --readme        puts the table into the README
+  --quick         a minute's run that proves that every server and workload still works
+  --profile W     where our own time goes under workload W (needs perf)
 ";
 
 impl Default for Options {
@@ -37,6 +66,8 @@ impl Default for Options {
             rounds: 5,
             seconds: 1,
             json: None,
+            extent: Extent::Whole,
+            readme: Readme::Keep,
         }
     }
 }
@@ -57,6 +88,16 @@ impl Options {
                 "--rounds" => options.rounds = number(name, value()?)?,
                 "--seconds" => options.seconds = number(name, value()?)?,
                 "--json" => options.json = Some(value()?.into()),
+                "--readme" => options.readme = Readme::Rewrite,
+                "--quick" => {
+                    options.extent = Extent::Quick;
+                    options.rounds = 1;
+                }
+                "--profile" => {
+                    options.only = vec![value()?.clone()];
+                    options.servers = vec![OURS.to_owned()];
+                    options.extent = Extent::Profile;
+                }
                 other => return Err(wrong(format!("no option `{other}`"))),
             }
         }
@@ -98,6 +139,13 @@ mod tests {
         assert_eq!((options.rounds, options.seconds), (3, 1));
         assert_eq!(options.json, Some("a.json".into()));
         assert_eq!(read("").unwrap(), Options::default());
+        assert_eq!(read("--quick").unwrap().rounds, 1);
+        let profile = read("--profile hot_1k --seconds 5").unwrap();
+        assert_eq!(profile.extent, Extent::Profile);
+        assert_eq!(
+            (profile.only, profile.servers),
+            (vec!["hot_1k".to_owned()], vec![OURS.to_owned()])
+        );
     }
 
     #[test]

@@ -5,13 +5,17 @@
 //! alike.
 
 use std::fs;
+use std::path::PathBuf;
 use std::thread;
 
 use super::fleet::{Cores, Ground, Instance};
+use super::goals;
 use super::held;
 use super::json;
 use super::load::{self, Target};
-use super::options::{HELP, Options};
+use super::options::{Extent, HELP, Options, Readme};
+use super::profile;
+use super::readme;
 use super::samples::{Sample, Samples};
 use super::servers::{Maker, SERVERS, Server, Setup};
 use super::statistics::rotated;
@@ -38,6 +42,7 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
         ground,
         options,
         samples: Samples::default(),
+        readme: workspace.root.join("README.md"),
     };
     for bookkeeping in [Bookkeeping::Off, Bookkeeping::On] {
         let part: Vec<&Workload> = workloads
@@ -56,11 +61,15 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     run.close(&servers, &workloads)
 }
 
+/// Servers that a quick run starts anew for workloads of held connections.
+const QUICK_SERVERS: usize = 2;
+
 /// One run of the bench.
 struct Run {
     ground: Ground,
     options: Options,
     samples: Samples,
+    readme: PathBuf,
 }
 
 impl Run {
@@ -80,11 +89,27 @@ impl Run {
                 }
             }
         }
-        for workload in workloads {
+        for (index, workload) in workloads.iter().enumerate() {
             let asked: Vec<&Instance> = fleet
                 .iter()
                 .filter(|instance| instance.doors.contains(&workload.door))
                 .collect();
+            for instance in &asked {
+                // The first answer may be a miss, the second comes from where all others will.
+                instance.check(workload)?;
+                instance.check(workload)?;
+            }
+            if self.options.extent == Extent::Profile {
+                for instance in asked {
+                    let target = self.target(workload, instance);
+                    profile::run(workload, instance, &self.ground, &target)?;
+                }
+                continue;
+            }
+            let asked = match self.options.extent {
+                Extent::Whole | Extent::Profile => asked,
+                Extent::Quick => a_few(&asked, index),
+            };
             self.measure(workload, &asked)?;
             print!("{}", table::of_workload(&self.samples, workload, servers));
         }
@@ -109,12 +134,6 @@ impl Run {
     }
 
     fn measure(&mut self, workload: &'static Workload, asked: &[&Instance]) -> Result<(), Failure> {
-        for instance in asked {
-            // The first answer may be a miss, the second comes from where all others will come
-            // from.
-            instance.check(workload)?;
-            instance.check(workload)?;
-        }
         for round in 0..self.options.rounds {
             eprint!(
                 "{} round {} of {}:",
@@ -125,6 +144,10 @@ impl Run {
             for index in rotated(asked.len(), round) {
                 if let Some(instance) = asked.get(index) {
                     let sample = self.sample(workload, instance, round)?;
+                    if sample.seen.requests == 0 {
+                        eprint!(" {} NO ANSWER", instance.name);
+                        continue;
+                    }
                     eprint!(" {} {:.1}", instance.name, sample.cost());
                     self.samples.push(sample);
                 }
@@ -141,7 +164,16 @@ impl Run {
         servers: &[&'static Server],
     ) -> Result<(), Failure> {
         eprint!("{}:", workload.id);
-        for server in servers {
+        let few = servers
+            .iter()
+            .filter(|server| server.maker != Maker::Bare)
+            .take(QUICK_SERVERS);
+        let few: Vec<&'static Server> = few.copied().collect();
+        let asked = match self.options.extent {
+            Extent::Whole | Extent::Profile => servers,
+            Extent::Quick => &few,
+        };
+        for server in asked {
             let mut setups = server.setups.iter();
             let Some(setup) = setups.find(|setup| setup.doors.contains(&workload.door)) else {
                 continue;
@@ -197,12 +229,26 @@ impl Run {
 
     /// Writes down what came out.
     fn close(self, servers: &[&Server], workloads: &[&Workload]) -> Result<(), Failure> {
+        print!("{}", goals::lines(&goals::of(&self.samples, servers)));
+        if self.options.readme == Readme::Rewrite {
+            let table = readme::table(&self.samples, workloads, servers);
+            readme::rewrite(&self.readme, &table)?;
+        }
         if let Some(path) = &self.options.json {
             let text = json::of(&self.samples, servers, workloads);
             fs::write(path, text).map_err(failed("write", path))?;
         }
         Ok(())
     }
+}
+
+/// Ours, the yardsticks, and one of the others in turn.
+fn a_few<'a>(asked: &[&'a Instance], turn: usize) -> Vec<&'a Instance> {
+    let is_peer = |instance: &&&Instance| matches!(instance.maker, Maker::Debian(_));
+    let peers = asked.iter().filter(is_peer).count().max(1);
+    let peer = asked.iter().filter(is_peer).nth(turn % peers);
+    let others = asked.iter().filter(|instance| !is_peer(instance));
+    others.chain(peer).copied().collect()
 }
 
 /// Gets the programs that are missing: load generators and the peers that are to be measured.

@@ -1,8 +1,8 @@
 //! Processor time and memory of a server: of all its processes and all their threads.
 //!
-//! The kernel counts the time of each running thread in nanoseconds (`schedstat`). How that divides
-//! between user and kernel it only samples at each clock tick (`stat`), so the share of user time
-//! needs a run of seconds to be worth something.
+//! The kernel counts the time of each running thread in nanoseconds (`schedstat`). How that
+//! divides between user and kernel it only samples at each clock tick (`stat`), so the share of
+//! user time needs a run of seconds to be worth something.
 
 use std::collections::BTreeMap;
 use std::fs;

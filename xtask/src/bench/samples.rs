@@ -29,8 +29,8 @@ pub struct Samples(Vec<Sample>);
 /// A server under a workload: medians over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
-    /// What the workload measures: processor microseconds for each request, user and system, or bytes
-    /// for each connection.
+    /// What the workload measures: processor microseconds for each request, user and system, or
+    /// bytes for each connection.
     pub cost: f64,
     /// (largest - smallest) / median of these.
     pub spread: f64,

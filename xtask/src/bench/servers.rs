@@ -45,7 +45,8 @@ pub struct Setup {
     pub doors: &'static [Door],
     /// What to run; a program of ours is built for release first.
     pub program: &'static str,
-    /// Its arguments. `@CONF@` is the path of the first file; the other words are those of `fleet`.
+    /// Its arguments. `@CONF@` is the path of the first file; the other words are those of
+    /// `fleet`.
     pub arguments: &'static [&'static str],
     /// Files below `bench/peers/`, and where they go in the process's own folder.
     pub files: &'static [(&'static str, &'static str)],

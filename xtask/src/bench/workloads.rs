@@ -65,8 +65,8 @@ pub enum Measure {
 }
 
 impl Workload {
-    /// Whether it needs a server that has just been started, for itself: memory that an earlier load
-    /// left behind would hide what this one takes.
+    /// Whether it needs a server that has just been started, for itself: memory that an earlier
+    /// load left behind would hide what this one takes.
     pub const fn wants_a_fresh_server(&self) -> bool {
         match self.load {
             Load::Idle | Load::SlowReaders => true,

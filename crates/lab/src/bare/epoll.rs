@@ -1,8 +1,9 @@
 //! The bare loop over epoll: edge-triggered, one read and one writev for each request.
 //!
-//! The listening socket is the server's own (docs/decisions/0017), so that options of sockets are no
-//! difference between the two. What it leaves out on purpose is what a server needs beside this: deadlines, limits, counters.
-//! Memory is held for a connection only while a request or an answer of it is incomplete.
+//! The listening socket is the server's own (docs/decisions/0018), so that options of sockets are
+//! no difference between the two. What it leaves out on purpose is what a server needs beside
+//! this: deadlines, limits, counters. Memory is held for a connection only while a request or an
+//! answer of it is incomplete.
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;

@@ -3,8 +3,8 @@
 //! Every server is offered the same: one cipher suite, one group. So all do the same arithmetic,
 //! whatever they would prefer. Which kind of handshake came about is counted, not assumed.
 //!
-//! Deliberately no check of certificates: the servers are our own, and a client that verifies would
-//! be the bottleneck.
+//! Deliberately no check of certificates: the servers are our own, and a client that verifies
+//! would be the bottleneck.
 
 use std::io::{self, Write};
 use std::net::TcpStream;
