@@ -28,7 +28,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
             "cache tests",
             "guide",
             "storm",
-            "redirect cost",
+            "request cost",
             "bench peers",
             "deb",
             "demo",
