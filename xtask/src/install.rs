@@ -70,6 +70,11 @@ const TOOLS: &[Tool] = &[
         for_what: "the suite of tests for caches",
     },
     Tool {
+        program: "openssl",
+        package: "openssl",
+        for_what: "certificates, and another client for HTTPS",
+    },
+    Tool {
         program: "npm",
         package: "npm",
         for_what: "how that suite comes onto the machine",

@@ -43,6 +43,8 @@ pub(crate) struct Request<'h, 'b> {
     pub host: &'b str,
     /// The Host field as it was sent.
     pub authority: &'b str,
+    /// How it came to this server.
+    pub scheme: Scheme,
     pub persistence: Persistence,
     pub body: BodyLength,
     pub upgrade: Upgrade,
@@ -122,6 +124,15 @@ pub(crate) enum Scheme {
     Https,
 }
 
+impl Scheme {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+}
+
 /// Longest head and longest target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeadLimits {
@@ -178,6 +189,7 @@ impl<'h, 'b> Request<'h, 'b> {
             version,
             host: host::name_of(authority)?,
             authority,
+            scheme: Scheme::Http,
             persistence: framing.persistence(version),
             body,
             upgrade: framing.wish.settle(method, version, body),
@@ -213,6 +225,10 @@ impl<'h, 'b> Request<'h, 'b> {
 
 impl RequestHeaders for Request<'_, '_> {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
+        if name == "x-forwarded-proto" {
+            // What the application is told, whatever the visitor claims.
+            return visit(self.scheme.as_str().as_bytes());
+        }
         for header in self.headers {
             if header.name.eq_ignore_ascii_case(name) {
                 visit(header.value);

@@ -16,6 +16,9 @@ use spelling::{Spelling, push_normal};
 /// keeping.
 const NAMES_MAX: usize = 8;
 
+/// Where an application reads by which scheme a visitor came.
+const CAME_BY: &str = "x-forwarded-proto";
+
 /// The names in a Vary field: lower case, sorted, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VaryNames(Box<[Name]>);
@@ -40,11 +43,13 @@ impl VaryNames {
     /// The names by which a response varies; none where it does not.
     ///
     /// An application of our own may answer each Host differently (a redirect to its main name,
-    /// links to itself), and a visitor can send any; so its responses always vary by Host. A
-    /// rescued origin gets the one Host that its objects are kept under.
+    /// links to itself), and a visitor can send any; so its responses always vary by Host. They
+    /// vary by the scheme as well: an application that sends visitors of HTTP to HTTPS must not
+    /// have this redirect shown to those who followed it. A rescued origin gets the one Host that
+    /// its objects are kept under.
     pub(super) fn of(headers: &HeaderMap, purpose: Purpose) -> Result<Option<Self>, Unmatchable> {
         let mut names: Vec<Box<str>> = match purpose {
-            Purpose::Upstream => vec![header::HOST.as_str().into()],
+            Purpose::Upstream => vec![header::HOST.as_str().into(), CAME_BY.into()],
             Purpose::Rescue => Vec::new(),
         };
         for value in headers.get_all(header::VARY) {

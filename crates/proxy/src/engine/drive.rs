@@ -161,6 +161,7 @@ impl Core {
             Ok(None) => Consumed::Bytes(drained),
             Ok(Some(mut request)) => {
                 if connection.privacy == Privacy::Encrypted {
+                    request.scheme = Scheme::Https;
                     request.fields.came_by = Scheme::Https;
                 }
                 let head = request.length;

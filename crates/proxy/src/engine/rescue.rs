@@ -20,7 +20,6 @@ use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
-use crate::transport::Privacy;
 
 /// Most of a request body that waits for its upstream.
 const UPLOAD_BYTES: usize = 256 * 1024;
@@ -387,10 +386,7 @@ fn headers(
         .collect();
     if purpose == Purpose::Upstream {
         let visitor = connection.peer.ip();
-        let scheme = match connection.privacy {
-            Privacy::Open => "http",
-            Privacy::Encrypted => "https",
-        };
+        let scheme = request.scheme.as_str();
         let host = request.authority;
         let node = match visitor {
             std::net::IpAddr::V4(address) => address.to_string(),

@@ -9,5 +9,6 @@ mod purge;
 mod redirects;
 mod rescue;
 mod support;
+mod tls;
 mod tunnels;
 mod upstream;

@@ -10,7 +10,8 @@ use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
-    PurgeInlet, Sample, Site, SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
+    PurgeInlet, Sample, Site, SiteTable, TlsOffer, UnknownHost, Upstream, UpstreamSettings,
+    Upstreams,
 };
 use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, WebAddress};
 
@@ -21,6 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Setup {
     pub settings: FrontSettings,
     pub plan: RoutePlan,
+    pub tls: Option<TlsOffer>,
     pub link: Option<ByteRate>,
     pub unknown: UnknownHost,
     pub upstream: Option<SocketAddr>,
@@ -33,6 +35,8 @@ pub struct Setup {
 pub struct Running {
     pub front: Front,
     pub address: SocketAddr,
+    /// Where HTTPS is spoken.
+    pub tls_address: Option<SocketAddr>,
     folder: tempfile::TempDir,
     // Held so that fetches have somewhere to run.
     _runtime: tokio::runtime::Runtime,
@@ -43,6 +47,7 @@ impl Default for Setup {
         Self {
             settings: FrontSettings::listening_on(vec![(Ipv4Addr::LOCALHOST, 0).into()]),
             plan: RoutePlan::default(),
+            tls: None,
             link: None,
             unknown: UnknownHost::Refuse,
             upstream: None,
@@ -70,14 +75,19 @@ impl Setup {
             None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
         };
         let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
-        let bound = Front::bind(self.settings, &Inherited::default()).unwrap();
+        let mut settings = self.settings;
+        if self.tls.is_some() {
+            settings.listen_tls = vec![(Ipv4Addr::LOCALHOST, 0).into()];
+        }
+        let bound = Front::bind(settings, &Inherited::default()).unwrap();
+        let tls_address = bound.local_tls_addresses().first().copied();
         let front = bound.start(FrontParts {
             plan: Arc::new(self.plan),
             sites: Arc::new(
                 SiteTable::new(vec![site(content)], self.unknown).with_purge_from(self.purge_from),
             ),
             fetcher: Some(fetcher.unwrap()),
-            tls: None,
+            tls: self.tls,
             link: self.link.map(|rate| Arc::new(Link::new(rate))),
             log: None,
             handed_over: self.handed_over,
@@ -86,6 +96,7 @@ impl Setup {
         let front = front.unwrap();
         Running {
             address: front.local_addresses()[0],
+            tls_address,
             front,
             folder,
             _runtime: runtime,

@@ -1,0 +1,221 @@
+//! HTTPS of the real server, asked by curl and openssl: versions, HTTP/2, resumption, renewal,
+//! what `levee check` tells.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A site with a certificate, in a folder of its own.
+struct Site {
+    folder: tempfile::TempDir,
+}
+
+/// A levee that serves it, ended with the test.
+struct Levee {
+    process: Child,
+    port: String,
+    admin: String,
+}
+
+impl Site {
+    fn new() -> Self {
+        let site = Self {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        std::fs::create_dir(site.path("public")).unwrap();
+        std::fs::write(site.path("public/index.html"), "hello").unwrap();
+        site.settle("");
+        site.certify("site", "site.example", "90");
+        site
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn settle(&self, more: &str) {
+        let text = format!(
+            "[site]\nname = \"site.example\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
+             [tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"site.pem\"\nkey = \"site.key\"\n\
+             {more}[admin]\nlisten = \"127.0.0.1:0\"\n"
+        );
+        std::fs::write(self.path("levee.toml"), text).unwrap();
+    }
+
+    /// Makes `file.pem` and `file.key`, good for so many days from now.
+    fn certify(&self, file: &str, name: &str, days: &str) {
+        let (key, pem) = (format!("{file}.key"), format!("{file}.pem"));
+        let names = format!("subjectAltName=DNS:{name}");
+        let made = Command::new("openssl")
+            .current_dir(self.folder.path())
+            .args(["req", "-x509", "-newkey", "ec", "-nodes", "-subj", "/CN=it"])
+            .args(["-pkeyopt", "ec_paramgen_curve:P-256"])
+            .args(["-days", days, "-addext", &names])
+            .args(["-keyout", &key, "-out", &pem])
+            .output();
+        let made = made.unwrap();
+        assert!(made.status.success(), "{made:?}");
+    }
+
+    fn levee(&self, arguments: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_levee"))
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    }
+
+    fn start(&self) -> Levee {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
+            .current_dir(self.folder.path())
+            .args(["serve", "-c", "levee.toml"])
+            .env("LEVEE_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        let after = |mark: &str| line.split(mark).nth(1).unwrap().trim().to_owned();
+        let port = after(", https://site.example:");
+        Levee {
+            process,
+            port: port.split(',').next().unwrap().to_owned(),
+            admin: after("admin http://"),
+        }
+    }
+}
+
+impl Levee {
+    /// What curl gets, with the version of HTTP that was spoken.
+    fn curl(&self, site: &Site, arguments: &[&str]) -> String {
+        let port = &self.port;
+        let output = Command::new("curl")
+            .args(["--silent", "--show-error", "--max-time", "20"])
+            .args(["--write-out", " %{http_version}", "--cacert"])
+            .arg(site.path("site.pem"))
+            .args(["--resolve", &format!("site.example:{port}:127.0.0.1")])
+            .args(arguments)
+            .arg(format!("https://site.example:{port}/"))
+            .output()
+            .unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    }
+
+    /// What openssl tells of connections that it opened and closed.
+    fn openssl(&self, folder: &Path, arguments: &[&str]) -> String {
+        let request = "GET / HTTP/1.1\r\nHost: site.example\r\nConnection: close\r\n\r\n";
+        std::fs::write(folder.join("request"), request).unwrap();
+        let output = Command::new("openssl")
+            .current_dir(folder)
+            .args(["s_client", "-connect", &format!("127.0.0.1:{}", self.port)])
+            .args(["-servername", "site.example", "-ign_eof"])
+            .args(arguments)
+            .stdin(std::fs::File::open(folder.join("request")).unwrap())
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Levee {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn curl_gets_the_page_in_every_version_that_is_spoken() {
+    let site = Site::new();
+    let levee = site.start();
+    assert_eq!(
+        levee.curl(&site, &["--http1.1", "--tls-max", "1.2"]),
+        "hello 1.1"
+    );
+    assert_eq!(levee.curl(&site, &["--http1.1", "--tlsv1.3"]), "hello 1.1");
+    assert_eq!(
+        levee.curl(&site, &["--http2", "--tls-max", "1.2"]),
+        "hello 2"
+    );
+    assert_eq!(levee.curl(&site, &["--http2", "--tlsv1.3"]), "hello 2");
+    let old = levee.curl(
+        &site,
+        &["--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0"],
+    );
+    assert!(!old.contains("hello"), "{old}");
+}
+
+#[test]
+fn openssl_resumes_in_both_versions() {
+    let site = Site::new();
+    let levee = site.start();
+    let folder = site.folder.path();
+    for version in ["-tls1_2", "-tls1_3"] {
+        let first = levee.openssl(folder, &[version, "-sess_out", "session.pem"]);
+        assert!(first.contains("\nNew, TLSv1"), "{first}");
+        assert!(first.contains("hello"), "{first}");
+        let second = levee.openssl(folder, &[version, "-sess_in", "session.pem"]);
+        assert!(second.contains("\nReused, TLSv1"), "{second}");
+        assert!(second.contains("hello"), "{second}");
+    }
+}
+
+#[test]
+fn a_reload_takes_up_a_renewed_certificate_and_keeps_the_old_one_when_the_new_is_broken() {
+    let site = Site::new();
+    let levee = site.start();
+    assert_eq!(levee.curl(&site, &[]), "hello 2");
+    let good = std::fs::read(site.path("site.pem")).unwrap();
+    std::fs::write(site.path("site.pem"), "no certificate").unwrap();
+    let (_, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    assert!(
+        told.contains("site.pem") && told.contains("stays"),
+        "{told}"
+    );
+    std::fs::write(site.path("site.pem"), &good).unwrap();
+    assert_eq!(levee.curl(&site, &[]), "hello 2");
+    site.certify("site", "site.example", "90");
+    let before = levee.curl(&site, &[]);
+    assert!(
+        before.contains("self-signed"),
+        "the new one is not in force: {before}"
+    );
+    let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    assert!(done, "{told}");
+    // The cores take it up after the answer.
+    while levee.curl(&site, &[]) != "hello 2" {}
+}
+
+#[test]
+fn check_tells_what_is_wrong_with_certificates() {
+    let site = Site::new();
+    let check = || site.levee(&["check", "levee.toml"]);
+    let (good, told) = check();
+    assert!(good && !told.contains("warning"), "{told}");
+    site.certify("other", "other.example", "90");
+    std::fs::copy(site.path("other.key"), site.path("site.key")).unwrap();
+    let (good, told) = check();
+    assert!(!good && told.contains("does not belong"), "{told}");
+    site.certify("site", "other.example", "90");
+    let (good, told) = check();
+    assert!(
+        good && told.contains("no certificate is for site.example"),
+        "{told}"
+    );
+    std::fs::remove_file(site.path("site.key")).unwrap();
+    let (good, told) = check();
+    assert!(
+        !good && told.contains("cannot read") && told.contains("site.key"),
+        "{told}"
+    );
+    std::fs::write(site.path("levee.toml"), "[tls]\nredirect = true\n").unwrap();
+    let (good, told) = check();
+    assert!(
+        !good && told.contains("does nothing without a certificate"),
+        "{told}"
+    );
+}
