@@ -74,6 +74,7 @@ impl Figures {
             uptime: now.since(self.started).as_secs_f64(),
             state: view.state.to_string(),
             ready: view.phase != PhaseName::Drained,
+            lost_cores: sampler.total().lost_cores,
             link: self.link(sampler, surroundings),
             levels: view.levels.iter().map(level).collect(),
             thresholds: [

@@ -2,7 +2,8 @@
 //! about how it goes for `systemctl status`.
 //!
 //! Without a service manager nothing is said. Alive means that the control loop has published new
-//! figures since it was last said: a Brain that hangs is restarted by the watchdog.
+//! figures since it was last said, and that all cores live: a Brain that hangs, or a core that died,
+//! is restarted by the watchdog.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,9 @@ pub async fn keep_informed(source: Arc<dyn StatusSource>, interval: Duration) {
             seen = Instant::now();
         }
         // Three intervals: one may just have been missed, and one be late on a busy machine.
-        if seen.elapsed() < interval * 3 + period {
+        if status.lost_cores > 0 {
+            tracing::error!("a thread that answers visitors has died");
+        } else if seen.elapsed() < interval * 3 + period {
             tell(&[NotifyState::Watchdog, NotifyState::Status(&line(&status))]);
         } else {
             tracing::error!("the control loop has published nothing for three intervals");

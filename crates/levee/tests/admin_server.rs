@@ -263,3 +263,16 @@ fn a_purge_is_answered_with_who_confirmed_it() {
     }
     assert!(admin.get("/-/purge?url=/a").starts_with("HTTP/1.1 405 "));
 }
+
+#[test]
+fn a_server_that_has_lost_a_thread_is_not_healthy() {
+    let admin = Admin::start(AdminLimits::default());
+    admin.publish_ready();
+    assert!(admin.get("/-/healthy").starts_with("HTTP/1.1 200 "));
+    admin.board.board.publish(Status {
+        ready: true,
+        lost_cores: 1,
+        ..Status::default()
+    });
+    assert!(admin.get("/-/healthy").starts_with("HTTP/1.1 503 "));
+}

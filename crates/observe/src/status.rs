@@ -23,6 +23,9 @@ pub struct Status {
     pub state: String,
     /// Whether the listeners are up and a plan is in force.
     pub ready: bool,
+    /// Threads that answered visitors and have died; a restart brings them back.
+    #[serde(default)]
+    pub lost_cores: u64,
     /// The outbound link.
     pub link: LinkStatus,
     /// Load level of each resource.

@@ -61,6 +61,8 @@ pub(crate) struct CoreCounters {
     pub held_up: Counter,
     pub log_lines_lost: Counter,
     pub panics: Counter,
+    /// 1 when the core has ended and nobody had told it to.
+    pub lost: Counter,
     pub http2_accepted: Counter,
     pub http2_requests: Counter,
     pub http2_streams: Counter,
@@ -135,6 +137,7 @@ impl CoreCounters {
         sample.held_up += self.held_up.read();
         sample.log_lines_lost += self.log_lines_lost.read();
         sample.panics += self.panics.read();
+        sample.lost_cores += self.lost.read();
         sample.http2_accepted += self.http2_accepted.read();
         sample.http2_requests += self.http2_requests.read();
         sample.http2_streams += self.http2_streams.read();

@@ -117,15 +117,13 @@ impl Engine {
         })
     }
 
-    /// Runs until a message says to end.
-    pub fn run(mut self) {
+    /// Runs until a message says to end, or the system refuses to tell of events.
+    pub fn run(mut self) -> io::Result<()> {
         while !self.is_finished() {
-            if let Err(error) = self.poller.wait(self.patience()) {
-                tracing::error!(%error, "a core cannot wait for events and ends");
-                return;
-            }
+            self.poller.wait(self.patience())?;
             self.turn();
         }
+        Ok(())
     }
 
     fn turn(&mut self) {

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
@@ -284,12 +285,21 @@ fn start_core(
     mailbox: Mailbox<Message>,
 ) -> io::Result<JoinHandle<()>> {
     let name = format!("core-{}", core.number);
-    std::thread::Builder::new()
-        .name(name)
-        .spawn(move || match Engine::new(core, doors, mailbox) {
-            Ok(engine) => engine.run(),
-            Err(error) => tracing::error!(%error, "a core cannot start"),
-        })
+    let counters = Arc::clone(&core.counters);
+    std::thread::Builder::new().name(name).spawn(move || {
+        note_end(&counters, || Engine::new(core, doors, mailbox)?.run());
+    })
+}
+
+/// Runs a core, and notes it where it ends before it was told to: by an error, or by a panic beside
+/// the work for one connection.
+fn note_end(counters: &CoreCounters, run: impl FnOnce() -> io::Result<()>) {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => tracing::error!(%error, "a core has ended; restart the server"),
+        Err(_) => tracing::error!("a core has ended by a panic; restart the server"),
+    }
+    counters.lost.set(1);
 }
 
 impl Drop for Front {
@@ -303,5 +313,24 @@ impl Drop for Front {
                 let _ = thread.join();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_core_that_ends_untold_is_counted() {
+        let lost = |run: fn() -> io::Result<()>| {
+            let counters = CoreCounters::default();
+            note_end(&counters, run);
+            let mut sample = Sample::default();
+            counters.add_to(&mut sample);
+            sample.lost_cores
+        };
+        assert_eq!(lost(|| Ok(())), 0);
+        assert_eq!(lost(|| Err(io::ErrorKind::OutOfMemory.into())), 1);
+        assert_eq!(lost(|| panic!("a bug")), 1);
     }
 }

@@ -53,6 +53,9 @@ pub struct Sample {
     pub log_lines_lost: u64,
     /// Connections that were closed because of a bug of ours.
     pub panics: u64,
+    /// Cores that ended because of a bug of ours, or because the system refused them something.
+    /// The others serve on.
+    pub lost_cores: u64,
     /// Connections that speak HTTP/2, since the start.
     pub http2_accepted: u64,
     /// Requests by HTTP/2, since the start.

@@ -84,6 +84,10 @@ fn read(path: &str, query: Option<&str>, source: &dyn StatusSource) -> Answer {
             Some("auto") => whole(ok, TEXT, observe::render_auto(&status)),
             Some(_) | None => whole(ok, HTML, observe::render_auto_page(&status)),
         },
+        "/-/healthy" if status.lost_cores > 0 => {
+            let sentence = "a thread that answers visitors has died; restart the server\n";
+            whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, sentence)
+        }
         "/-/healthy" => whole(ok, TEXT, "healthy\n"),
         "/-/ready" if status.ready => whole(ok, TEXT, "ready\n"),
         "/-/ready" => whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, "not ready\n"),
