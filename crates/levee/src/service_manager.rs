@@ -2,8 +2,8 @@
 //! about how it goes for `systemctl status`.
 //!
 //! Without a service manager nothing is said. Alive means that the control loop has published new
-//! figures since it was last said, and that all cores live: a Brain that hangs, or a core that died,
-//! is restarted by the watchdog.
+//! figures since it was last said, and that all cores live: a Brain that hangs, or a core that has
+//! died, is restarted by the watchdog.
 
 use std::sync::Arc;
 use std::time::Duration;
