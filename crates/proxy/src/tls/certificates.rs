@@ -271,3 +271,6 @@ impl ResolvesServerCert for Resolver {
 
 /// So that the provider is asked for in one place.
 pub(super) type Provider = Arc<CryptoProvider>;
+
+#[cfg(test)]
+mod tests;

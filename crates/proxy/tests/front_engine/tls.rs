@@ -11,7 +11,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 
-use crate::support::{PATIENCE, Response, Running, Setup, get, redirecting};
+use crate::support::{PATIENCE, Response, Running, Setup, get, origin, redirecting};
 
 type Visitor = StreamOwned<ClientConnection, TcpStream>;
 
@@ -373,4 +373,59 @@ fn certificates_that_are_no_good_are_told_with_their_files() {
     assert!(told(&file("missing.pem"), &site_key).contains("missing.pem"));
     std::fs::write(file("torn.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n").unwrap();
     assert!(told(&file("torn.pem"), &site_key).contains("torn.pem"));
+}
+
+/// An application that sends visitors by HTTP to HTTPS, and lets both be kept.
+fn sends_to_https(head: &str) -> String {
+    let kept = "Cache-Control: max-age=60\r\nConnection: close\r\n";
+    match head.to_lowercase().contains("x-forwarded-proto: https\r\n") {
+        true => format!("HTTP/1.1 200 OK\r\n{kept}Content-Length: 4\r\n\r\npage"),
+        false => format!(
+            "HTTP/1.1 301 Moved Permanently\r\nLocation: https://site.example/\r\n{kept}\
+             Content-Length: 0\r\n\r\n"
+        ),
+    }
+}
+
+#[test]
+fn a_redirect_to_https_is_not_shown_to_those_who_followed_it() {
+    let papers = Papers::of(&["site.example"]);
+    let running = Setup {
+        tls: Some(papers.offer(&TlsKeys::new().unwrap())),
+        upstream: Some(origin(sends_to_https)),
+        ..Setup::default()
+    }
+    .start();
+    let client = papers.client(&BOTH);
+    for _ in 0..3 {
+        let claims = "GET / HTTP/1.1\r\nHost: site.example\r\nX-Forwarded-Proto: https\r\n\r\n";
+        assert_eq!(running.ask(claims).status, 301);
+        let mut visitor = visitor(&running, &client, "site.example");
+        assert_eq!(ask(&mut visitor, &get("/")).body, b"page");
+    }
+}
+
+#[test]
+fn a_large_upload_by_https_reaches_the_application_whole() {
+    let papers = Papers::of(&["site.example"]);
+    let running = Setup {
+        tls: Some(papers.offer(&TlsKeys::new().unwrap())),
+        upstream: Some(origin(|head| {
+            let length = head.len();
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{head}"
+            )
+        })),
+        ..Setup::default()
+    }
+    .start();
+    for version in BOTH {
+        let mut visitor = visitor(&running, &papers.client(&[version]), "site.example");
+        let body = "0123456789".repeat(200_000);
+        let length = body.len();
+        let head =
+            format!("POST / HTTP/1.1\r\nHost: site.example\r\nContent-Length: {length}\r\n\r\n");
+        let response = ask(&mut visitor, &(head + &body));
+        assert!(response.text().ends_with(&body));
+    }
 }
