@@ -1,14 +1,15 @@
 //! Bytes to values and back, for every protocol that Levee owns or speaks over lines of text.
 //!
 //! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means, and
-//! [`RescueSession`] is one side of a rescue link from the first line to the last. Bytes from
-//! outside meet this crate first, so nothing in it panics on them, and nothing in it grows with
+//! [`RescueSession`] is one side of a rescue link from the first line to the last, [`ProxyHeader`] is
+//! the PROXY protocol. Bytes from outside meet this crate first, so nothing in it panics on them, and nothing in it grows with
 //! them. It opens no socket and reads no clock.
 
 mod address_range;
 mod grammar;
 mod line;
 mod message_budget;
+mod proxy_header;
 mod purge_words;
 pub mod registry;
 pub mod rescue;
@@ -18,6 +19,9 @@ pub use address_range::AddressRange;
 pub use grammar::{ParseError, leading_number};
 pub use line::{LINE_MAX, LineReader, LineTooLong};
 pub use message_budget::MessageBudget;
+pub use proxy_header::{
+    PROXY_HEADER_BYTES_MAX, ProxiedAddresses, ProxyHeader, ProxyHeaderFault, ProxyVersion,
+};
 pub use rescue_session::{
     CommandName, Ending, Event, Fault, FaultKind, Input, Output, PurgeAnswer, Refusal,
     RescueSession, SessionLimits, SessionPhase, SessionView,
