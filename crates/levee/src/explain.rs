@@ -11,7 +11,7 @@ use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
 /// # Errors
 /// Every complaint, one a line, with the file's name before it.
 pub fn check(path: &Path) -> Result<String, String> {
-    match settings::load(path) {
+    match settings::check(path) {
         Ok(settings) => {
             let findings = https::check(&settings);
             let line = |text: &String| format!("{}: {text}", path.display());

@@ -504,6 +504,7 @@ async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Resul
             false => Cleartext::Served,
         };
     }
+    front.proxied = settings.site.proxied.clone();
     front.cores = cores;
     front.limits.connections = settings.limits.connections;
     front.deadlines.head = settings.limits.head_time;

@@ -24,6 +24,30 @@ pub use value::Kind;
 /// # Errors
 /// All complaints, each with its line; a file that cannot be read is one complaint.
 pub fn load(path: &Path) -> Result<Settings, Vec<Complaint>> {
+    Settings::settle(&read_file(path)?)
+}
+
+/// As [`load`], and looks whether what the settings name is there. A server that is to run tells
+/// that itself, when it opens it.
+///
+/// # Errors
+/// As [`load`].
+pub fn check(path: &Path) -> Result<Settings, Vec<Complaint>> {
+    let file = read_file(path)?;
+    let settings = Settings::settle(&file)?;
+    match &settings.site.content {
+        Content::Folder(folder) if !folder.is_dir() => Err(vec![Complaint {
+            line: file.line("site.folder"),
+            text: format!(
+                "site.folder: there is no folder {}; make it, or name another",
+                folder.display()
+            ),
+        }]),
+        Content::Folder(_) | Content::Upstream => Ok(settings),
+    }
+}
+
+fn read_file(path: &Path) -> Result<SettingsFile, Vec<Complaint>> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         vec![Complaint {
             line: None,
@@ -36,5 +60,22 @@ pub fn load(path: &Path) -> Result<Settings, Vec<Complaint>> {
     } else {
         folder
     };
-    Settings::settle(&SettingsFile::read(&text, &folder)?)
+    SettingsFile::read(&text, &folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told_with_its_line() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("levee.toml");
+        std::fs::write(&path, "[site]\nfolder = \"public\"\n").expect("a file");
+        let told = check(&path).expect_err("no such folder");
+        assert_eq!(told[0].line, Some(2));
+        assert!(told[0].text.contains("there is no folder"), "{told:?}");
+        std::fs::create_dir(place.path().join("public")).expect("a folder");
+        check(&path).expect("it is there now");
+    }
 }

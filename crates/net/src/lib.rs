@@ -8,6 +8,7 @@
 
 mod allocations;
 mod clock;
+mod glance;
 mod inherited;
 mod listener;
 mod mailbox;
@@ -20,6 +21,7 @@ mod tcp_info;
 
 pub use allocations::CountingAllocator;
 pub use clock::Clock;
+pub use glance::{local_address, peek, take};
 pub use inherited::Inherited;
 pub use listener::{Accepted, Listener, ListenerError, PortSharing};
 pub use mailbox::{Mailbox, Sender};

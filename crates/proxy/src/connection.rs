@@ -30,7 +30,9 @@ pub(crate) struct Connection {
     pub socket: Transport,
     /// Whether others can read along.
     pub privacy: Privacy,
+    /// The visitor, or the proxy that it came through.
     pub peer: SocketAddr,
+    pub introduction: Introduction,
     /// Read, but not used: part of a head, the head of a parked request, or what came after it.
     /// Empty, and without a buffer, while the connection is idle.
     pub unread: Vec<u8>,
@@ -51,6 +53,15 @@ pub(crate) struct Connection {
     /// Bytes of the protocol below that are still to be charged, beside those that the transport
     /// counts.
     pub extra: u64,
+}
+
+/// Whether it is known whose connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Introduction {
+    /// A PROXY header must come before anything else.
+    Awaited,
+    /// Whoever opened it, or whom the header named.
+    Done,
 }
 
 /// What a connection is doing.
@@ -128,6 +139,7 @@ impl Connection {
             privacy: socket.privacy(),
             socket,
             peer,
+            introduction: Introduction::Done,
             unread: Vec::new(),
             incoming: Incoming::Done,
             inbound: Inbound::Readable,

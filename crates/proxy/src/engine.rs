@@ -17,6 +17,7 @@ mod ends;
 mod handover;
 mod handshake;
 mod https;
+mod introduction;
 mod messages;
 mod parts;
 mod pump;
@@ -27,6 +28,7 @@ mod send;
 mod serve;
 mod sessions;
 mod upload;
+mod visitor;
 mod waiting;
 mod work;
 

@@ -112,8 +112,9 @@ impl Front {
             .listen_tls
             .iter()
             .map(|&address| (address, Speech::Https));
-        for (address, speech) in open.chain(tls) {
-            let mut address = address;
+        let mut proxied = Vec::new();
+        for (wanted, speech) in open.chain(tls) {
+            let mut address = wanted;
             for (number, core) in doors.iter_mut().enumerate() {
                 let sharing = match number {
                     0 if cores == 1 => PortSharing::Alone,
@@ -127,11 +128,15 @@ impl Front {
                 address = listener.address();
                 core.push(Door { listener, speech });
             }
+            if settings.proxied.contains(&wanted) {
+                proxied.push(address);
+            }
             match speech {
                 Speech::Http => addresses.push(address),
                 Speech::Https => tls_addresses.push(address),
             }
         }
+        settings.proxied = proxied;
         if let Cleartext::Redirected { port } = &mut settings.cleartext
             && *port == 0
         {

@@ -14,6 +14,7 @@ mod fetch;
 mod files;
 mod flight;
 mod flow;
+mod forwarded;
 mod front;
 mod histogram;
 mod hot;

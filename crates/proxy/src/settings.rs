@@ -14,6 +14,9 @@ pub struct FrontSettings {
     pub listen_tls: Vec<SocketAddr>,
     /// What becomes of visitors who come by HTTP.
     pub cleartext: Cleartext,
+    /// Those of them on which each connection begins with a PROXY header, and only trusted proxies
+    /// may connect ([`crate::SiteTable::trusting`]).
+    pub proxied: Vec<SocketAddr>,
     /// Threads that answer requests, at least 1.
     pub cores: usize,
     /// Deadlines of connections.
@@ -78,6 +81,7 @@ impl FrontSettings {
             listen,
             listen_tls: vec![],
             cleartext: Cleartext::Served,
+            proxied: Vec::new(),
             cores: 1,
             deadlines: Deadlines::default(),
             limits: Limits::default(),

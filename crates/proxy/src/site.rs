@@ -20,6 +20,7 @@ pub struct SiteTable {
     names: HashMap<HostName, usize, RandomState>,
     unknown: UnknownHost,
     purge_from: Vec<AddressBlock>,
+    trusted: Vec<AddressBlock>,
 }
 
 /// One site.
@@ -74,6 +75,7 @@ impl SiteTable {
             names,
             unknown,
             purge_from: Vec::new(),
+            trusted: Vec::new(),
         }
     }
 
@@ -87,6 +89,19 @@ impl SiteTable {
     /// Whether `visitor` may purge.
     pub(crate) fn may_purge(&self, visitor: IpAddr) -> bool {
         self.purge_from.iter().any(|block| block.contains(visitor))
+    }
+
+    /// The same table, for sites behind proxies at these addresses: their word on visitors is
+    /// believed.
+    #[must_use]
+    pub fn trusting(mut self, proxies: Vec<AddressBlock>) -> Self {
+        self.trusted = proxies;
+        self
+    }
+
+    /// Whose word on visitors is believed.
+    pub(crate) fn trusted(&self) -> &[AddressBlock] {
+        &self.trusted
     }
 
     /// All sites, in the order given.

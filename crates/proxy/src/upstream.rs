@@ -18,6 +18,7 @@ use levee_control::{
     Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,
 };
+use levee_wire::ProxyVersion;
 use tokio::sync::Notify;
 
 pub use endpoint::{Endpoint, EndpointError};
@@ -37,6 +38,9 @@ pub struct UpstreamSettings {
     pub check: CheckSettings,
     /// What an answer with a status of 500 to 599 says of its upstream.
     pub server_errors: ServerErrors,
+    /// How they are told who a visitor is, before anything else on a connection. Each connection
+    /// then serves one request, because it is one visitor's.
+    pub proxy_protocol: Option<ProxyVersion>,
 }
 
 /// What an answer with a status of 500 to 599 says of its upstream.
@@ -57,6 +61,7 @@ impl UpstreamSettings {
             rules: UpstreamRules::default(),
             check: CheckSettings::default(),
             server_errors: ServerErrors::Tolerated,
+            proxy_protocol: None,
         }
     }
 }
@@ -90,6 +95,8 @@ pub(crate) struct Claim {
     upstreams: Arc<Upstreams>,
     choice: Choice,
     pub member: Arc<Member>,
+    /// How the upstream is told who the visitor is.
+    pub proxy_protocol: Option<ProxyVersion>,
     /// What the request showed of its upstream so far.
     sign: Option<Sign>,
 }
@@ -138,6 +145,11 @@ impl Upstreams {
         lock(&self.state).group.view()
     }
 
+    /// Whether they are told who each visitor is by the PROXY protocol.
+    pub(crate) fn are_told_visitors(&self) -> bool {
+        lock(&self.state).settings.proxy_protocol.is_some()
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         lock(&self.state).members.len()
@@ -168,6 +180,7 @@ impl Upstreams {
             upstreams: Arc::clone(self),
             choice,
             member,
+            proxy_protocol: state.settings.proxy_protocol,
             sign: None,
         })
     }

@@ -1,9 +1,9 @@
 //! Bytes to values and back, for every protocol that Levee owns or speaks over lines of text.
 //!
-//! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means, and
-//! [`RescueSession`] is one side of a rescue link from the first line to the last, [`ProxyHeader`] is
-//! the PROXY protocol. Bytes from outside meet this crate first, so nothing in it panics on them, and nothing in it grows with
-//! them. It opens no socket and reads no clock.
+//! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means,
+//! [`RescueSession`] is one side of a rescue link from the first line to the last, and
+//! [`ProxyHeader`] is the PROXY protocol. Bytes from outside meet this crate first, so nothing in it
+//! panics on them, and nothing in it grows with them. It opens no socket and reads no clock.
 
 mod address_range;
 mod grammar;

@@ -4,8 +4,8 @@
 //! The specification is HAProxy's `doc/proxy-protocol.txt`. The parser is strict: what is not a
 //! header is refused at the first byte that cannot be one, lengths are bounded, and nothing is
 //! guessed. Type-length-values behind the addresses of version 2 are skipped; their content is
-//! nobody's here. Ours and not a library's: `ppp` needs a second version of `thiserror`, and guesses
-//! at incomplete headers of version 1.
+//! nobody's here. Ours and not a library's: `ppp` needs a second version of `thiserror`, and
+//! guesses at incomplete headers of version 1.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

@@ -74,7 +74,8 @@ pub(super) fn sites(
         UnknownHost::Refuse => levee_proxy::UnknownHost::Refuse,
     };
     let table = SiteTable::new(vec![site], unknown);
-    Ok(table.with_purge_from(settings.site.purge_from.clone()))
+    let table = table.with_purge_from(settings.site.purge_from.clone());
+    Ok(table.trusting(settings.site.trusted.clone()))
 }
 
 pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {

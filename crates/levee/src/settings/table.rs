@@ -62,6 +62,10 @@ settings! {
     "Further names of the same site.";
     "site.listen", Kind::Sockets, "0.0.0.0:8080", "", Restart, "[\"0.0.0.0:80\"]",
     "Addresses on which visitors are served.";
+    "site.trusted_proxies", Kind::Blocks, "", "", Reload, "[\"10.0.0.0/8\"]",
+    "Addresses of proxies whose word is believed about where a visitor comes from: X-Forwarded-For and its kin, Forwarded, and the PROXY protocol.";
+    "site.proxy_protocol", Kind::Sockets, "", "", Restart, "[\"0.0.0.0:80\"]",
+    "Those of the listen addresses where each connection begins with a PROXY header (version 1 or 2). Only `site.trusted_proxies` may connect there.";
     "site.port", Kind::Count(0, 65535), "0", "", Restart, "80",
     "Port that visitors use, where it is not that of the first listen address; 0 means the same.";
     "site.folder", Kind::Path, "", "", Reload, "\"./public\"",
@@ -97,6 +101,8 @@ settings! {
     "Whether answers with a status of 500 to 599 are failures of their upstream.";
     "upstream.retry_share", Kind::Share, "20 %", "[0 %, 100 %]", Reload, "\"20 %\"",
     "Part of requests that may be sent to a second upstream after the first had them and failed.";
+    "upstream.proxy_protocol", Kind::Choice(&["off", "v1", "v2"]), "off", "", Reload, "\"v2\"",
+    "Whether upstreams are told who a visitor is by a PROXY header. Each connection then serves one request.";
     "upstream.health_path", Kind::Text, "", "", Reload, "\"/healthz\"",
     "Path by which all upstreams are checked all the time. Without it only one that was left out is, by a connection, before it is used again.";
     "upstream.health_interval", Kind::Time, "2 s", "[100 ms, 1 h]", Reload, "\"2 s\"",

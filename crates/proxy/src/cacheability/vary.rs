@@ -16,6 +16,8 @@ use spelling::{Spelling, push_normal};
 /// keeping.
 const NAMES_MAX: usize = 8;
 
+/// Where an application reads which Host a visitor asked a proxy for.
+const CAME_TO: &str = "x-forwarded-host";
 /// Where an application reads by which scheme a visitor came.
 const CAME_BY: &str = "x-forwarded-proto";
 
@@ -43,13 +45,13 @@ impl VaryNames {
     /// The names by which a response varies; none where it does not.
     ///
     /// An application of our own may answer each Host differently (a redirect to its main name,
-    /// links to itself), and a visitor can send any; so its responses always vary by Host. They
-    /// vary by the scheme as well: an application that sends visitors of HTTP to HTTPS must not
-    /// have this redirect shown to those who followed it. A rescued origin gets the one Host that
-    /// its objects are kept under.
+    /// links to itself), and a visitor can send any; so its responses always vary by the Host that
+    /// it is told. They vary by the scheme as well: an application that sends visitors of HTTP to
+    /// HTTPS must not have this redirect shown to those who followed it. A rescued origin gets the
+    /// one Host that its objects are kept under.
     pub(super) fn of(headers: &HeaderMap, purpose: Purpose) -> Result<Option<Self>, Unmatchable> {
         let mut names: Vec<Box<str>> = match purpose {
-            Purpose::Upstream => vec![header::HOST.as_str().into(), CAME_BY.into()],
+            Purpose::Upstream => vec![header::HOST.as_str().into(), CAME_TO.into(), CAME_BY.into()],
             Purpose::Rescue => Vec::new(),
         };
         for value in headers.get_all(header::VARY) {

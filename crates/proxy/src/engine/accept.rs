@@ -7,7 +7,8 @@ use levee_net::{Accepted, Clock, Listener, Socket};
 
 use super::drive::Fate;
 use super::{Accepting, Core, Engine, MAILBOX};
-use crate::connection::Connection;
+use crate::connection::{Connection, Introduction};
+use crate::forwarded::is_trusted;
 use crate::tls::TlsStream;
 use crate::transport::Transport;
 
@@ -58,9 +59,14 @@ impl Engine {
             let Some(door) = self.doors.get(index) else {
                 return;
             };
+            let address = door.listener.address();
+            let introduction = match self.core.settings.proxied.contains(&address) {
+                true => Introduction::Awaited,
+                false => Introduction::Done,
+            };
             let speech = door.speech;
             match door.listener.accept() {
-                Ok(Some(accepted)) => self.admit(accepted, speech),
+                Ok(Some(accepted)) => self.admit(accepted, speech, introduction),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections for a moment");
@@ -70,8 +76,15 @@ impl Engine {
         }
     }
 
-    fn admit(&mut self, accepted: Accepted, speech: Speech) {
+    fn admit(&mut self, accepted: Accepted, speech: Speech, introduction: Introduction) {
         self.core.counters.accepted.add(1);
+        // A stranger could introduce himself as anybody.
+        let is_believed = || is_trusted(self.core.sites.trusted(), accepted.peer.ip());
+        if introduction == Introduction::Awaited && !is_believed() {
+            self.core.counters.bad_requests.add(1);
+            tracing::debug!(peer = %accepted.peer, "a proxy that is not among the trusted ones");
+            return accepted.socket.reset();
+        }
         if self.connections.open() >= self.core.settings.limits.connections {
             match self.connections.least_missed(Clock.now()) {
                 Some(token) => self.close(token, Fate::Close),
@@ -86,7 +99,8 @@ impl Engine {
         let Some(transport) = self.core.transport(accepted.socket, speech) else {
             return;
         };
-        let connection = Connection::new(transport, accepted.peer, now);
+        let mut connection = Connection::new(transport, accepted.peer, now);
+        connection.introduction = introduction;
         let token = self.connections.insert(connection);
         self.core
             .counters

@@ -6,7 +6,7 @@ use super::Core;
 use super::serve::Served;
 use crate::answer::Answer;
 use crate::chunked::Incoming;
-use crate::connection::{Connection, Inbound, Phase};
+use crate::connection::{Connection, Inbound, Introduction, Phase};
 use crate::http2::Preface;
 use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Scheme, Version};
 use crate::transport::{Privacy, Transport};
@@ -49,6 +49,9 @@ impl Core {
     pub fn drive(&mut self, connection: &mut Connection, token: u64) -> Fate {
         for _ in 0..STEPS_MAX {
             let go = match connection.phase {
+                _ if connection.introduction == Introduction::Awaited => {
+                    self.hear_introduction(connection)
+                }
                 Phase::Boundary { .. } => self.read(connection, token),
                 Phase::Parked { .. } => Go::Wait,
                 Phase::Answering(_) => self.push(connection, token),

@@ -50,8 +50,9 @@ impl Core {
     ) -> Option<Box<AccessRecord>> {
         self.log.as_ref()?;
         self.request_number += 1;
+        let remote = self.visitor(connection, request);
         Some(Box::new(AccessRecord {
-            remote: connection.peer.ip(),
+            remote,
             at: self.date.now(),
             method: LogText::new(request.method.as_bytes()),
             target: LogText::new(request.target.as_bytes()),

@@ -51,7 +51,7 @@ impl Core {
     ) -> Served {
         let refusal = match (&self.purge, self.fetcher.clone()) {
             (None, _) | (_, None) => 405,
-            _ if !self.may_purge(connection.peer.ip(), request) => 403,
+            _ if !self.may_purge(self.visitor(connection, request), request) => 403,
             (Some(inlet), Some(fetcher)) => match purge_of(request) {
                 Ok(purge) => {
                     let making = inlet(purge);

@@ -9,13 +9,16 @@ use levee_observe::CacheResult;
 
 use super::Core;
 use super::serve::{Served, Visit};
+use super::visitor::{Believed, Sent};
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::{self, Freshness, Stored};
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
-use crate::flight::{Miss, ObjectKey, Place, Purpose, Source, Space, push_hit, tunnel_channel};
+use crate::flight::{
+    Miss, ObjectKey, Place, Purpose, RequestHeaders, Source, Space, push_hit, tunnel_channel,
+};
 use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade};
 use crate::response::{Plain, push_number, push_status};
@@ -52,7 +55,7 @@ impl Core {
             return back();
         }
         let space = Space::Origin(origin.origin.host.clone(), origin.origin.port);
-        if let Some(work) = self.cached(&space, request, Some(origin)) {
+        if let Some(work) = self.cached(&space, request, request, Some(origin)) {
             return work;
         }
         Work::Miss {
@@ -69,16 +72,25 @@ impl Core {
     }
 
     /// What a request for an application of our own gets.
-    pub(super) fn upstream(&self, upstream: &Upstream, request: &Request<'_, '_>) -> Work {
+    pub(super) fn upstream(
+        &self,
+        connection: &Connection,
+        upstream: &Upstream,
+        request: &Request<'_, '_>,
+    ) -> Work {
         if request.method == "TRACE" {
             return Work::Plain(Plain::new(405));
         }
         if self.fetcher.is_none() {
             return Work::Plain(Plain::new(502));
         }
+        let headers = Believed {
+            sent: Sent(request.headers),
+            hop: self.hop(connection, request),
+        };
         if request.is_get_or_head()
             && request.upgrade == Upgrade::None
-            && let Some(work) = self.cached(&Space::Own, request, None)
+            && let Some(work) = self.cached(&Space::Own, request, &headers, None)
         {
             return work;
         }
@@ -100,11 +112,12 @@ impl Core {
         &self,
         space: &Space,
         request: &Request<'_, '_>,
+        headers: &impl RequestHeaders,
         origin: Option<&Arc<OriginRoute>>,
     ) -> Option<Work> {
         let fetcher = self.fetcher.as_ref()?;
         let target = request.target.as_bytes();
-        let stored = fetcher.lookup(space, target, request, self.now)?;
+        let stored = fetcher.lookup(space, target, headers, self.now)?;
         let judgement = judgement_of(&stored, request);
         let head = stored.head.lines.len() as u64 + HEAD_BYTES;
         Some(Work::Stored {
@@ -231,7 +244,8 @@ impl Core {
                 target: Bytes::copy_from_slice(request.target.as_bytes()),
             },
             method,
-            headers: headers(connection, request, source.purpose),
+            headers: self.headers(connection, request, source.purpose),
+            visitor: self.addresses(connection, request, &source.place),
             source,
             body,
         };
@@ -348,61 +362,4 @@ fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out
         }
     }
     out.extend_from_slice(b">; rel=\"canonical\"\r\nX-Robots-Tag: noindex\r\n");
-}
-
-/// The visitor's headers, and who the visitor is. Towards an origin that we rescue the credentials
-/// are left out here already; an application of our own gets them. So are fields of the visitor's
-/// own making: an origin that makes its links by `X-Forwarded-Host` or takes its path from
-/// `X-Original-URL` would write one visitor's wish into the page that all get.
-fn headers(
-    connection: &Connection,
-    request: &Request<'_, '_>,
-    purpose: Purpose,
-) -> Vec<(Bytes, Bytes)> {
-    let is_left_out = |name: &str| {
-        let is = |other: &str| name.eq_ignore_ascii_case(other);
-        match purpose {
-            Purpose::Rescue => {
-                let own_making = name.get(..2).is_some_and(|x| x.eq_ignore_ascii_case("x-"));
-                is("cookie") || is("authorization") || is("forwarded") || own_making
-            }
-            Purpose::Upstream => {
-                is("x-forwarded-for")
-                    || is("x-forwarded-proto")
-                    || is("x-forwarded-host")
-                    || is("forwarded")
-            }
-        }
-    };
-    let copied = request
-        .headers
-        .iter()
-        .filter(|header| !is_left_out(header.name));
-    let mut headers: Vec<(Bytes, Bytes)> = copied
-        .map(|header| {
-            let name = header.name.to_ascii_lowercase();
-            (Bytes::from(name), Bytes::copy_from_slice(header.value))
-        })
-        .collect();
-    if purpose == Purpose::Upstream {
-        let visitor = connection.peer.ip();
-        let scheme = request.scheme.as_str();
-        let host = request.authority;
-        let node = match visitor {
-            std::net::IpAddr::V4(address) => address.to_string(),
-            std::net::IpAddr::V6(address) => format!("\"[{address}]\""),
-        };
-        let ours = [
-            ("x-forwarded-for", visitor.to_string()),
-            ("x-forwarded-proto", scheme.to_owned()),
-            ("x-forwarded-host", host.to_owned()),
-            (
-                "forwarded",
-                format!("for={node};host=\"{host}\";proto={scheme}"),
-            ),
-        ];
-        let ours = ours.into_iter();
-        headers.extend(ours.map(|(name, value)| (Bytes::from(name), Bytes::from(value))));
-    }
-    headers
 }

@@ -67,7 +67,7 @@ impl Core {
             },
             token,
         };
-        let work = self.work(&route, request, kind);
+        let work = self.work(connection, &route, request, kind);
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {

@@ -138,7 +138,13 @@ impl Work {
 
 impl Core {
     /// What `request` would get.
-    pub(super) fn work(&mut self, route: &Route, request: &Request<'_, '_>, kind: Kind) -> Work {
+    pub(super) fn work(
+        &mut self,
+        connection: &Connection,
+        route: &Route,
+        request: &Request<'_, '_>,
+        kind: Kind,
+    ) -> Work {
         if request.method == "CONNECT" {
             return Work::Plain(Plain::new(501));
         }
@@ -150,7 +156,7 @@ impl Core {
             Route::Own(_) if request.method == "PURGE" => Work::Purge,
             Route::Own(site) => match self.https_port(request, kind) {
                 Some(port) => Work::ToHttps { site: *site, port },
-                None => self.own(*site, request, kind),
+                None => self.own(connection, *site, request, kind),
             },
             Route::Rescued(origin) => self.rescued(origin, request),
             Route::Restored(until) => Work::Plain(later(until.since(self.now))),
@@ -165,7 +171,13 @@ impl Core {
         }
     }
 
-    fn own(&mut self, site: usize, request: &Request<'_, '_>, kind: Kind) -> Work {
+    fn own(
+        &mut self,
+        connection: &Connection,
+        site: usize,
+        request: &Request<'_, '_>,
+        kind: Kind,
+    ) -> Work {
         if request.target == "*" {
             return Work::Plain(Plain::with(204, METHODS.into()));
         }
@@ -173,7 +185,7 @@ impl Core {
             return Work::Plain(Plain::new(421));
         };
         match &found.content {
-            Content::Upstream(upstream) => self.upstream(upstream, request),
+            Content::Upstream(upstream) => self.upstream(connection, upstream, request),
             Content::Folder(_) => self.file(site, request, kind),
         }
     }

@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::client::conn::http1::{Builder, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 
 use super::request::Upload;
@@ -20,6 +21,17 @@ pub(crate) struct Way {
     pub endpoint: Endpoint,
     /// Its addresses, tried in this order.
     addresses: Arc<[SocketAddr]>,
+    /// What is said before anything else: the PROXY header.
+    preface: Option<Bytes>,
+}
+
+/// Whom a connection may serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// Everybody, one after the other.
+    Everybody,
+    /// The visitor who was announced on it.
+    OneVisitor,
 }
 
 impl Way {
@@ -28,14 +40,24 @@ impl Way {
         Self {
             endpoint: Endpoint::Address(address),
             addresses: Arc::new([address]),
+            preface: None,
         }
     }
 
-    /// The way to an upstream.
-    pub fn of(member: &Member) -> Self {
+    /// The way to an upstream, to which `preface` is said before anything else.
+    pub fn of(member: &Member, preface: Option<Vec<u8>>) -> Self {
         Self {
             endpoint: member.endpoint.clone(),
             addresses: member.addresses(),
+            preface: preface.map(Bytes::from),
+        }
+    }
+
+    /// Whom a connection by this way may serve.
+    pub fn belonging(&self) -> Belonging {
+        match self.preface {
+            None => Belonging::Everybody,
+            Some(_) => Belonging::OneVisitor,
         }
     }
 }
@@ -63,10 +85,14 @@ pub(crate) async fn dial(way: &Way) -> Result<SendRequest<Upload>, FetchError> {
 }
 
 /// HTTP on a new connection.
-async fn speak<S>(stream: S, way: &Way) -> Result<SendRequest<Upload>, FetchError>
+async fn speak<S>(mut stream: S, way: &Way) -> Result<SendRequest<Upload>, FetchError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    if let Some(preface) = &way.preface {
+        let written = stream.write_all(preface).await;
+        written.map_err(|error| failure(way, &error))?;
+    }
     let shaken = Builder::new().handshake(TokioIo::new(stream)).await;
     let (sender, connection) = shaken.map_err(|_| FetchError::ConnectFailed)?;
     let endpoint = way.endpoint.clone();

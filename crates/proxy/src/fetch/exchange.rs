@@ -110,7 +110,11 @@ impl Fetch {
         let claiming = upstreams.claim(tried);
         let claim = timeout(self.shared.settings.wait_max, claiming).await;
         let claim = claim.map_err(|_| FetchError::Overloaded)?;
-        Ok(claim.map(|claim| (Way::of(&claim.member), Some(claim))))
+        Ok(claim.map(|claim| {
+            let version = claim.proxy_protocol;
+            let preface = version.map(|version| version.header(self.asker.visitor));
+            (Way::of(&claim.member, preface), Some(claim))
+        }))
     }
 
     /// Whether a request that was sent, and may be sent twice, is sent to another upstream.

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Instant, timeout};
 
-use super::dial::{Way, dial};
+use super::dial::{Belonging, Way, dial};
 use super::request::Upload;
 use crate::flight::{FetchError, lock};
 use crate::upstream::{Claim, Endpoint};
@@ -40,6 +40,7 @@ struct Idle {
 #[derive(Debug)]
 pub(super) struct Lease {
     endpoint: Endpoint,
+    belonging: Belonging,
     sender: SendRequest<Upload>,
     /// The upstream that it keeps busy.
     pub claim: Option<Claim>,
@@ -68,7 +69,11 @@ impl Pool {
 
     /// An idle connection, or a new one. Cancel safe.
     pub async fn lease(&self, way: &Way) -> Result<Lease, FetchError> {
-        match self.take_idle(&way.endpoint) {
+        let idle = match way.belonging() {
+            Belonging::Everybody => self.take_idle(&way.endpoint),
+            Belonging::OneVisitor => None,
+        };
+        match idle {
             Some(sender) => Ok(Lease::new(way, sender, History::Reused)),
             None => self.connect(way).await,
         }
@@ -83,6 +88,9 @@ impl Pool {
 
     /// Keeps the connection for the next request, where its source is ready for one.
     pub async fn give_back(self: &Arc<Self>, mut lease: Lease) {
+        if lease.belonging == Belonging::OneVisitor {
+            return;
+        }
         if !matches!(timeout(READY_WAIT, lease.sender.ready()).await, Ok(Ok(()))) {
             return;
         }
@@ -133,6 +141,7 @@ impl Lease {
     fn new(way: &Way, sender: SendRequest<Upload>, history: History) -> Self {
         Self {
             endpoint: way.endpoint.clone(),
+            belonging: way.belonging(),
             sender,
             claim: None,
             history,

@@ -78,6 +78,7 @@ impl Asker {
             method: miss.method,
             headers: miss.headers,
             source: miss.source,
+            visitor: miss.visitor,
             credentials,
         };
         (Box::new(asker), miss.body)

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Method;
+use levee_wire::ProxiedAddresses;
 
 use super::buffer::Piece;
 use super::{CacheResult, FetchError, ObjectKey, Progress, ResponseHead, Source, Waiting, Waker};
@@ -20,6 +21,7 @@ pub(crate) struct Asker {
     pub method: Method,
     pub headers: Vec<(Bytes, Bytes)>,
     pub source: Source,
+    pub visitor: Option<ProxiedAddresses>,
     pub credentials: Credentials,
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use levee_vocab::FetchKey;
+use levee_wire::ProxiedAddresses;
 
 use super::{BodyReceiver, ObjectKey};
 use crate::upstream::Upstreams;
@@ -80,6 +81,8 @@ pub struct Miss {
     pub headers: Vec<(Bytes, Bytes)>,
     /// Where it can be had.
     pub source: Source,
+    /// From where to where the visitor came, for an upstream that hears it by the PROXY protocol.
+    pub visitor: Option<ProxiedAddresses>,
     /// The request's body, where it has one; or what goes up the tunnel that it asks for.
     pub body: Option<BodyReceiver>,
 }

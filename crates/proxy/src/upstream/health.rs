@@ -109,8 +109,10 @@ impl Upstreams {
         let mut state = lock(&self.state);
         for id in state.group.take_due_checks(now) {
             if let Some(member) = state.members.get(&id) {
-                let (member, how) = (Arc::clone(member), state.settings.check.clone());
-                running.spawn(async move { Found::Sign(id, check(&member, &how).await) });
+                let version = state.settings.proxy_protocol;
+                let way = Way::of(member, version.map(|version| version.header(None)));
+                let how = state.settings.check.clone();
+                running.spawn(async move { Found::Sign(id, check(&way, &how).await) });
             }
         }
         lookups.retain(|id, _| state.members.contains_key(id));
@@ -143,16 +145,15 @@ impl Upstreams {
     }
 }
 
-async fn check(member: &Member, how: &CheckSettings) -> Sign {
-    match timeout(how.timeout, is_well(member, how)).await {
+async fn check(way: &Way, how: &CheckSettings) -> Sign {
+    match timeout(how.timeout, is_well(way, how)).await {
         Ok(Some(())) => Sign::Success,
         Ok(None) | Err(_) => Sign::Failure,
     }
 }
 
-async fn is_well(member: &Member, how: &CheckSettings) -> Option<()> {
-    let way = Way::of(member);
-    let mut sender = dial(&way).await.ok()?;
+async fn is_well(way: &Way, how: &CheckSettings) -> Option<()> {
+    let mut sender = dial(way).await.ok()?;
     let Some(path) = &how.path else {
         return Some(());
     };

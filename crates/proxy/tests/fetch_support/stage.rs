@@ -344,6 +344,7 @@ impl Request {
             method: self.method.clone(),
             headers: self.headers(),
             source: self.source.clone(),
+            visitor: None,
             body: None,
         }
     }

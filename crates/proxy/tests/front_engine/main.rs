@@ -12,3 +12,4 @@ mod support;
 mod tls;
 mod tunnels;
 mod upstream;
+mod visitors;

@@ -14,6 +14,7 @@ use levee_proxy::{
     Upstreams,
 };
 use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, WebAddress};
+use levee_wire::ProxyVersion;
 
 /// Longest that a test waits for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,6 +27,9 @@ pub struct Setup {
     pub link: Option<ByteRate>,
     pub unknown: UnknownHost,
     pub upstream: Option<SocketAddr>,
+    /// How the upstream is told who a visitor is.
+    pub told_by: Option<ProxyVersion>,
+    pub trusted: Vec<AddressBlock>,
     pub handed_over: Option<HandedOverLog>,
     pub purge: Option<PurgeInlet>,
     pub purge_from: Vec<AddressBlock>,
@@ -51,6 +55,8 @@ impl Default for Setup {
             link: None,
             unknown: UnknownHost::Refuse,
             upstream: None,
+            told_by: None,
+            trusted: Vec::new(),
             handed_over: None,
             purge: None,
             purge_from: Vec::new(),
@@ -68,10 +74,14 @@ impl Setup {
         let folder = tempfile::tempdir().unwrap();
         let clock: levee_proxy::Clock = Arc::new(|| levee_net::Clock.now());
         let content = match self.upstream {
-            Some(address) => Content::Upstream(Upstream {
-                servers: Upstreams::new(UpstreamSettings::at(&[address]), Arc::clone(&clock)),
-                authority: None,
-            }),
+            Some(address) => {
+                let mut settings = UpstreamSettings::at(&[address]);
+                settings.proxy_protocol = self.told_by;
+                Content::Upstream(Upstream {
+                    servers: Upstreams::new(settings, Arc::clone(&clock)),
+                    authority: None,
+                })
+            }
             None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
         };
         let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
@@ -84,7 +94,9 @@ impl Setup {
         let front = bound.start(FrontParts {
             plan: Arc::new(self.plan),
             sites: Arc::new(
-                SiteTable::new(vec![site(content)], self.unknown).with_purge_from(self.purge_from),
+                SiteTable::new(vec![site(content)], self.unknown)
+                    .with_purge_from(self.purge_from)
+                    .trusting(self.trusted),
             ),
             fetcher: Some(fetcher.unwrap()),
             tls: self.tls,
@@ -246,6 +258,11 @@ impl Client {
         Self {
             reader: BufReader::new(stream),
         }
+    }
+
+    /// Where it comes from.
+    pub fn address(&self) -> SocketAddr {
+        self.reader.get_ref().local_addr().unwrap()
     }
 
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {

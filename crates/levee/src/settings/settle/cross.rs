@@ -8,6 +8,31 @@ use super::types::Settings;
 use crate::settings::read::{Complaint, SettingsFile};
 
 impl Settings {
+    /// Complains of listeners that expect a PROXY header and can never have one.
+    fn check_proxied(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
+        let line = file.line("site.proxy_protocol");
+        let mut complain = |text| complaints.push(Complaint { line, text });
+        for proxied in &self.site.proxied {
+            let tls = self.tls.iter().flat_map(|tls| &tls.listen);
+            if !self
+                .site
+                .listen
+                .iter()
+                .chain(tls)
+                .any(|listen| listen == proxied)
+            {
+                complain(format!(
+                    "site.proxy_protocol: {proxied} is not listened on; name it in site.listen or tls.listen too"
+                ));
+            }
+        }
+        if !self.site.proxied.is_empty() && self.site.trusted.is_empty() {
+            let text = "site.proxy_protocol: nobody may connect there without \
+                        site.trusted_proxies, the addresses of your proxies";
+            complain(text.into());
+        }
+    }
+
     /// Complains of what does not fit together.
     pub(super) fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
         let mut taken: Vec<(SocketAddr, &str)> = vec![];
@@ -41,6 +66,7 @@ impl Settings {
             }
             taken.push((socket, name));
         }
+        self.check_proxied(file, complaints);
         // The ranges of rescue control stand in one place, with the decisions that rely on them.
         let link = self.link.rate.unwrap_or(ByteRate::from_kilobytes(1000));
         let checked = self

@@ -41,6 +41,8 @@ pub(super) fn site(values: &Values<'_>, content: Content) -> SiteSettings {
             .expect("the table has a default name"),
         also: values.hosts("site.also"),
         listen: values.sockets("site.listen"),
+        proxied: values.sockets("site.proxy_protocol"),
+        trusted: values.blocks("site.trusted_proxies"),
         port: values.number("site.port") as u16,
         content,
         unknown_host: match values.text("site.unknown_host").as_str() {

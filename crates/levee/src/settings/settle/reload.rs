@@ -20,6 +20,7 @@ impl Settings {
         let mut later = waiting! { self, running,
             "site.name": site.name;
             "site.listen": site.listen;
+            "site.proxy_protocol": site.proxied;
             "site.port": site.port;
             "site.cores": site.cores;
             "upstream.connect_max": upstream.times.connect;

@@ -97,3 +97,90 @@ fn a_community_needs_a_domain_for_its_aliases() {
     let told = settle("[site]\nfolder = \"p\"\n[community]\nregistry = \"192.0.2.7:7070\"\n");
     assert!(told.expect_err("no alias domain")[0].starts_with("line 4: "));
 }
+
+/// What is told of a file that must not be taken.
+fn check_told(text: &str, expected: &[&str]) {
+    let told = settle(text).expect_err(text);
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for part in expected {
+        assert!(told.iter().any(|told| told.contains(part)), "{told:#?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_meant_is_told() {
+    let upstream = |value: &str| format!("[site]\nupstream = {value}\n");
+    check_told(
+        &upstream("\"http://127.0.0.1:99999\""),
+        &["from 1 to 65535"],
+    );
+    check_told(&upstream("\"127.0.0.1:3000\""), &["http://127.0.0.1:3000"]);
+    check_told(&upstream("\"http://127.0.0.1/app\""), &["a path"]);
+    check_told(&upstream("3000"), &["list of http://host:port"]);
+    let twice = "[\"http://a:80\", \"http://a\"]";
+    check_told(&upstream(twice), &["stands in the list twice"]);
+    check_told("[site]\nfolder = 3\n", &["takes path"]);
+    let folder = |more: &str| format!("[site]\nfolder = \"p\"\n{more}");
+    check_told(&folder("listen = []\n"), &["is empty"]);
+    check_told(&folder("also = true\n"), &["list of host names"]);
+    let lonely = "[community]\nalias_domain = \"aliases.example.net\"\n";
+    check_told(&folder(lonely), &["without community.registry"]);
+    let backup = "[upstream]\nbackup = [\"http://127.0.0.1:1\"]\nhealth_path = \"health\"\n";
+    check_told(
+        &folder(backup),
+        &["stands in for site.upstream", "not a path"],
+    );
+    let proxied = "listen = [\"0.0.0.0:80\"]\nproxy_protocol = [\"0.0.0.0:81\"]\n";
+    check_told(&folder(proxied), &["not listened on", "trusted_proxies"]);
+    check_told(
+        &folder("trusted_proxies = [\"10.0.0.0/33\"]\n"),
+        &["10.0.0.0/33"],
+    );
+}
+
+#[test]
+fn upstreams_stand_in_a_list_or_alone() {
+    let list = |text: &str| {
+        let settings = settle(text).expect(text);
+        let list = settings.upstream.group.list.into_iter();
+        list.map(|(endpoint, tier)| format!("{endpoint} {tier:?}"))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list("[site]\nupstream = \"http://127.0.0.1:3000\"\n"),
+        ["127.0.0.1:3000 Primary"]
+    );
+    let several = "[site]\nupstream = [\"http://app\", \"unix:/run/app.sock\"]\n\
+                   [upstream]\nbackup = \"http://[::1]:8000\"\n";
+    assert_eq!(
+        list(several),
+        [
+            "app:80 Primary",
+            "unix:/run/app.sock Primary",
+            "[::1]:8000 Backup"
+        ]
+    );
+}
+
+#[test]
+fn what_waits_for_a_restart_is_told_at_each_reload_and_stays_as_it_runs() {
+    let read = |text: &str| settle(text).expect(text);
+    let running = read("[site]\nfolder = \"p\"\n");
+    let text = "[site]\nfolder = \"q\"\nlisten = [\"127.0.0.1:81\"]\n[upstream]\nfailures_max = 9\n\
+                connect_max = \"1 s\"\n[community]\nregistry = \"192.0.2.7:7070\"\n\
+                alias_domain = \"aliases.example.net\"\n";
+    let mut in_force = running.clone();
+    for _ in 0..2 {
+        let mut new = read(text);
+        let later = new.wait_for_restart(&in_force);
+        assert_eq!(
+            later,
+            ["site.listen", "upstream.connect_max", "[community]"]
+        );
+        assert_eq!(new.site.listen, running.site.listen);
+        assert_eq!(new.community, None);
+        assert_eq!(new.upstream.group.rules.failures_max, 9);
+        assert_ne!(new.site.content, running.site.content);
+        in_force = new;
+    }
+}

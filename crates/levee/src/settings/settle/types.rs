@@ -48,6 +48,10 @@ pub struct SiteSettings {
     pub also: Vec<HostName>,
     /// Where visitors are served.
     pub listen: Vec<SocketAddr>,
+    /// Those of them where connections begin with a PROXY header.
+    pub proxied: Vec<SocketAddr>,
+    /// Whose word on visitors is believed.
+    pub trusted: Vec<AddressBlock>,
     /// Port that visitors use; 0 means that of the first listener.
     pub port: u16,
     /// What is served.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use levee_control::{Checked, Tier, UpstreamRules};
 use levee_proxy::{CheckSettings, Endpoint, ServerErrors, UpstreamSettings};
+use levee_wire::ProxyVersion;
 
 use super::values::Values;
 use crate::settings::read::Complaint;
@@ -49,6 +50,11 @@ pub(super) fn upstream(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> 
             server_errors: match values.flag("upstream.count_server_errors") {
                 true => ServerErrors::Failures,
                 false => ServerErrors::Tolerated,
+            },
+            proxy_protocol: match values.text("upstream.proxy_protocol").as_str() {
+                "v1" => Some(ProxyVersion::V1),
+                "v2" => Some(ProxyVersion::V2),
+                _ => None,
             },
         },
         times: FetchTimes {
