@@ -2,8 +2,8 @@
 //!
 //! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means,
 //! [`RescueSession`] is one side of a rescue link from the first line to the last, and
-//! [`ProxyHeader`] is the PROXY protocol. Bytes from outside meet this crate first, so nothing in it
-//! panics on them, and nothing in it grows with them. It opens no socket and reads no clock.
+//! [`ProxyHeader`] is the PROXY protocol. Bytes from outside meet this crate first, so nothing in
+//! it panics on them, and nothing in it grows with them. It opens no socket and reads no clock.
 
 mod address_range;
 mod grammar;
