@@ -11,8 +11,9 @@
 //! - a body whose end only the end of the connection tells is not kept, because a killed server
 //!   looks the same.
 //!
-//! Request directives (`no-cache`, `max-age=0`) are not obeyed: they would let any visitor make a
-//! small site answer everything itself in its worst minute.
+//! Request directives (`no-cache`, `max-age=0`) are not obeyed unless the settings say so
+//! (`cacheability/wish.rs`): they would let any visitor make a small site answer everything itself
+//! in its worst minute.
 
 mod control;
 mod freshness;
@@ -20,6 +21,7 @@ mod invalidation;
 mod syntax;
 mod targeted;
 mod vary;
+mod wish;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,8 @@ use freshness::{Lifetime, lifetime};
 pub use invalidation::named_targets;
 pub use targeted::DEVICE;
 pub use vary::{VaryNames, normal_encodings};
+pub use wish::Wishes;
+pub(crate) use wish::{Had, Wish};
 
 use crate::flight::{Asker, FIRST, Purpose};
 

@@ -34,6 +34,7 @@ mod settings;
 mod table;
 mod task;
 mod tunnel;
+mod wishes;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -59,6 +60,7 @@ pub(crate) use request::Upload;
 pub use settings::{Clock, DiskSettings, FetchSettings};
 use table::Table;
 use task::Fetch;
+use wishes::Wished;
 
 /// The cache and its fetches. Cheap to clone; all clones are one.
 #[derive(Clone)]
@@ -136,8 +138,12 @@ impl Fetcher {
         match self.shared.cache.find(space, target, headers, now) {
             Found::Object(stored) => {
                 let credentials = request::credentials_in(space, headers);
-                let usable = stored.sharing.allows(credentials);
-                (usable && self.shared.count_hit(&stored, now)).then_some(stored)
+                let usable = stored.sharing.allows(credentials)
+                    && match self.shared.wished(space, &stored, headers, now) {
+                        Wished::AsUsual => self.shared.count_hit(&stored, now),
+                        Wished::EvenOld | Wished::Newer => false,
+                    };
+                usable.then_some(stored)
             }
             Found::Passes | Found::Nothing => None,
         }
@@ -161,7 +167,7 @@ impl Fetcher {
         }
         let (asker, body) = Asker::of(miss);
         let for_cache = asker.method == Method::GET || asker.method == Method::HEAD;
-        let asked = if for_cache && body.is_none() {
+        let asked = if for_cache && body.is_none() && !shared.is_to_be_forgotten(&asker) {
             shared.ask_shared(asker, caller)
         } else {
             shared.ask_private(asker, body, caller)
@@ -259,7 +265,7 @@ impl Shared {
                 drop(table);
                 return self.ask_private(asker, None, caller);
             }
-            Found::Object(stored) => match stored.freshness(now) {
+            Found::Object(stored) => match self.use_of(&asker, &stored, now) {
                 Freshness::Fresh if stored.is_due(now) => {
                     return Ok(self.show_and_renew_early(table, key, asker, &stored));
                 }
@@ -275,6 +281,15 @@ impl Shared {
             Some(old) if now < old.stale_until => Ok(Waiting::of_stored(old, CacheResult::Stale)),
             Some(_) | None => Err(overloaded),
         })
+    }
+
+    /// The freshness of what is stored, as `asker` sees it.
+    fn use_of(&self, asker: &Asker, stored: &Stored, now: Timestamp) -> Freshness {
+        match self.wished(&asker.key.space, stored, &asker.headers, now) {
+            Wished::AsUsual => stored.freshness(now),
+            Wished::EvenOld => Freshness::Spared,
+            Wished::Newer => Freshness::Stale,
+        }
     }
 
     /// A place at the flight under way for `key`, or at a new one, which may fall back on `stale`.

@@ -36,7 +36,7 @@ mod upstream;
 mod wheel;
 
 pub use cache::{Body, Freshness, Stored};
-pub use cacheability::{Credentials, Extent, ResponseControl, Sharing};
+pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{

@@ -9,7 +9,7 @@ mod stage;
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use levee_proxy::{FetchSettings, Why};
+use levee_proxy::{FetchSettings, Why, Wishes};
 use stage::{Origin, Request, Stage, ok, say};
 
 const SETS_COOKIE: &str =
@@ -141,4 +141,57 @@ async fn an_old_copy_that_stands_in_says_what_its_source_said() {
         head.forwarding.answered,
         Some(StatusCode::SERVICE_UNAVAILABLE)
     );
+}
+
+#[tokio::test]
+async fn a_reload_asks_the_source_only_where_the_settings_say_so() {
+    for (wishes, asks) in [(Wishes::Ignored, 1), (Wishes::Met, 2)] {
+        let fields = "Cache-Control: max-age=60\r\nETag: \"1\"\r\n";
+        let origin = Origin::says(&ok(fields, "page")).await;
+        let stage = Stage::new(FetchSettings {
+            wishes,
+            ..FetchSettings::default()
+        });
+        let request = Request::upstream(&origin, "/");
+        stage.get(&request).await.unwrap();
+        stage.settled().await;
+        let reload = request.clone().with("Cache-Control", "no-cache");
+        assert_eq!(stage.get(&reload).await.unwrap().text(), "page");
+        stage.settled().await;
+        assert_eq!(origin.asks(), asks, "{wishes:?}");
+        assert!(stage.lookup(&request).is_some(), "what came is kept");
+    }
+}
+
+#[tokio::test]
+async fn who_takes_old_copies_gets_them_where_nothing_forbids_it() {
+    for (control, asks) in [("max-age=60", 1), ("max-age=60, must-revalidate", 2)] {
+        let origin = Origin::says(&ok(&format!("Cache-Control: {control}\r\n"), "page")).await;
+        let stage = Stage::new(FetchSettings {
+            wishes: Wishes::Met,
+            ..FetchSettings::default()
+        });
+        let request = Request::upstream(&origin, "/");
+        stage.get(&request).await.unwrap();
+        stage.settled().await;
+        stage.pass(Duration::from_secs(70));
+        let patient = request.with("Cache-Control", "max-stale=20");
+        stage.get(&patient).await.unwrap();
+        stage.settled().await;
+        assert_eq!(origin.asks(), asks, "{control}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_kept_for_who_wishes_so() {
+    let origin = Origin::says(&ok("Cache-Control: max-age=60\r\n", "page")).await;
+    let stage = Stage::new(FetchSettings {
+        wishes: Wishes::Met,
+        ..FetchSettings::default()
+    });
+    let request = Request::upstream(&origin, "/");
+    let secret = request.clone().with("Cache-Control", "no-store");
+    stage.get(&secret).await.unwrap();
+    stage.settled().await;
+    assert!(stage.lookup(&request).is_none());
 }

@@ -97,6 +97,7 @@ pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {
         idle_connections_per_source: settings.upstream.idle_connections,
         stale_if_error: settings.cache.stale_if_error,
         refresh_hits: settings.cache.refresh_hits,
+        wishes: settings.cache.wishes,
         tunnels_max: settings.limits.tunnels,
         ..FetchSettings::default()
     }

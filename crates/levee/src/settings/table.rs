@@ -182,6 +182,8 @@ settings! {
     "cache.stale_if_error", Kind::Time, "10 min", "", Restart, "\"10 min\"",
     "How long past its lifetime an object is still served while its origin cannot be reached.";
 
+    "cache.request_directives", Kind::Choice(&["ignore", "obey"]), "ignore", "", Restart, "\"obey\"",
+    "Whether a visitor's `Cache-Control` (`no-cache`, `max-age`, `min-fresh`, `max-stale`, `no-store`) is obeyed. Browsers send it with each reload. `only-if-cached` always is.";
     "cache.refresh_hits", Kind::Count(0, 65535), "10", "", Restart, "10",
     "Requests in its lifetime that make an object hot: it is renewed before its end, so that nobody waits. 0 renews nothing early.";
 

@@ -13,6 +13,7 @@ use super::visitor::{Believed, Sent};
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::{self, Freshness, Stored};
+use crate::cacheability::Wish;
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::files::{Conditions, Judgement, Validators, judge};
@@ -93,6 +94,11 @@ impl Core {
             && let Some(work) = self.cached(&Space::Own, request, &headers, None)
         {
             return work;
+        }
+        //= RFC 9111 section 5.2.1.7: 504 where nothing is stored. It makes no work, so it is done
+        //= whatever the settings say of visitors' wishes.
+        if Wish::of(request).only_if_cached {
+            return Work::Plain(Plain::new(504));
         }
         let authority = upstream.authority.as_deref().unwrap_or(request.authority);
         Work::Miss {

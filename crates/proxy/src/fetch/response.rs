@@ -115,11 +115,11 @@ const ABOUT_BODY: [&str; 7] = [
 /// those of the same name.
 pub(super) fn refreshed(
     old: &ResponseHead,
-    parts: &Parts,
-    arrival: &Arrival,
+    (parts, arrival): (&Parts, &Arrival),
     recipients: Recipients<'_>,
+    why: Why,
 ) -> ResponseHead {
-    let new = clean(parts, arrival, recipients, Why::Stale);
+    let new = clean(parts, arrival, recipients, why);
     let stays = |name: &[u8]| {
         let is_etag = name == header::ETAG.as_str().as_bytes();
         // By its ETag we asked; a first one may come with the 304.

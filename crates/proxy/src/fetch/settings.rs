@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use levee_vocab::Timestamp;
 
+use crate::cacheability::Wishes;
 use crate::flight::{Place, Purpose, Source};
 
 /// The engine's clock: monotonic, the same that every core reads. A jump of the calendar moves
@@ -81,6 +82,9 @@ pub struct FetchSettings {
     /// Requests in its lifetime that make an object hot: it is renewed before its end. None renews
     /// nothing. 10: whoever is asked for so often would soon be missed, and few objects are.
     pub refresh_hits: Option<u16>,
+    /// Whether visitors may ask for something newer than what is stored. Not by default: browsers
+    /// do it with each reload.
+    pub wishes: Wishes,
     /// How often our name may stand in the Via field of a request: visitor, rescue server, origin
     /// server and upstream are all Levees at most.
     pub hops_max: usize,
@@ -156,6 +160,7 @@ impl Default for FetchSettings {
             stale_retry: Duration::from_secs(5),
             stale_trust: Duration::from_secs(60),
             refresh_hits: Some(10),
+            wishes: Wishes::Ignored,
             hops_max: 2,
         }
     }

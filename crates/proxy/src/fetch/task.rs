@@ -320,7 +320,7 @@ impl Fetch {
         let (parts, arrival) = (&reply.parts, &reply.arrival);
         let unshared = unshared_in(&parts.headers);
         let many = Recipients::Many(&unshared);
-        let head = refreshed(&stale.head, parts, arrival, many);
+        let head = refreshed(&stale.head, (parts, arrival), many, self.why());
         let headers = header_map(&head);
         let answer = Answer {
             status: head.status,
@@ -344,7 +344,7 @@ impl Fetch {
         let is_own = self.asker.source.purpose == Purpose::Upstream;
         if is_own && (sets_cookie || !unshared.is_empty()) {
             let one = Recipients::One(Purpose::Upstream);
-            let own = refreshed(&stale.head, parts, arrival, one);
+            let own = refreshed(&stale.head, (parts, arrival), one, self.why());
             self.ticket.flight.keep_for_first(own);
         }
         self.show_stored(Arc::new(fresh), CacheResult::Revalidated);
@@ -420,6 +420,7 @@ impl Fetch {
         match &self.intent {
             Intent::Pass if matches!(self.asker.method, Method::GET | Method::HEAD) => Why::Bypass,
             Intent::Pass => Why::Method,
+            Intent::Share(Some(stored)) if self.shared.now() < stored.fresh_until => Why::Request,
             Intent::Share(Some(_)) => Why::Stale,
             Intent::Share(None) if self.ticket.key.as_ref().is_some_and(has_variants) => {
                 Why::VaryMiss

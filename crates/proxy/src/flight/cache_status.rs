@@ -36,6 +36,8 @@ pub enum Why {
     UriMiss,
     /// Nothing is kept for a request with such headers.
     VaryMiss,
+    /// What is kept is fresh, but the visitor wants something newer.
+    Request,
     /// What is kept is too old.
     Stale,
     /// What is kept is too old, and stands in for a source that gives nothing better.
@@ -62,6 +64,7 @@ impl Why {
             Self::Method => b"; fwd=method",
             Self::UriMiss => b"; fwd=uri-miss",
             Self::VaryMiss => b"; fwd=vary-miss",
+            Self::Request => b"; fwd=request",
             Self::Stale => b"; fwd=stale",
             Self::Spared => b"; fwd=stale; detail=stale-if-error",
         }

@@ -1,6 +1,7 @@
 //! One function for each table of the file: its values as one part of the settings.
 
 use levee_observe::LogTarget;
+use levee_proxy::Wishes;
 
 use super::types::{
     CacheSettings, CommunitySettings, Content, RescueSettings, SiteSettings, UnknownHost,
@@ -138,6 +139,10 @@ pub(super) fn cache(values: &Values<'_>) -> CacheSettings {
         disk: values.number("cache.disk"),
         object_memory_max: values.number("cache.object_memory_max"),
         stale_if_error: values.time("cache.stale_if_error"),
+        wishes: match values.text("cache.request_directives").as_str() {
+            "obey" => Wishes::Met,
+            _ => Wishes::Ignored,
+        },
         refresh_hits: u16::try_from(values.number("cache.refresh_hits"))
             .ok()
             .filter(|&hits| hits > 0),

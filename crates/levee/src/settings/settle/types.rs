@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use levee_observe::LogTarget;
-use levee_proxy::{MinVersion, PairFiles};
+use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use super::upstream::UpstreamTable;
@@ -179,6 +179,8 @@ pub struct CacheSettings {
     pub object_memory_max: u64,
     /// How long stale objects stand in for a dead origin.
     pub stale_if_error: Duration,
+    /// Whether visitors' wishes are met.
+    pub wishes: Wishes,
     /// Requests that make an object hot; none where nothing is renewed early.
     pub refresh_hits: Option<u16>,
 }
