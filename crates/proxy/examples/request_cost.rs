@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{RedirectPlan, RoutePlan, Target};
+use levee_control::{HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::{Clock, CountingAllocator, Inherited};
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, Link, Site,
@@ -35,7 +35,7 @@ const REQUESTS_IN_VALGRIND: u32 = 1_000;
 /// A connection that comes while the one before is just being closed takes a new place in the table
 /// of connections, which grows now and then: a handful in 20,000 is that and not a request's cost.
 const ALLOCATIONS_MAX: f64 = 0.001;
-const FIELDS: &str = "Host: site.example\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) \
+const FIELDS: &str = "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) \
     Gecko/20100101 Firefox/140.0\r\nAccept: text/html,*/*;q=0.8\r\nAccept-Language: \
     en-US,en;q=0.5\r\nAccept-Encoding: gzip, deflate\r\n\r\n";
 
@@ -48,6 +48,8 @@ enum Answer {
     Cached,
     Missing,
     Redirect,
+    /// To the origin of an alias that has expired.
+    Back,
     Refusal,
 }
 
@@ -59,7 +61,7 @@ enum Connections {
 }
 
 /// A refusal ends its connection.
-const ALL: [(Answer, Connections); 9] = [
+const ALL: [(Answer, Connections); 11] = [
     (Answer::File, Connections::Kept),
     (Answer::File, Connections::OneEach),
     (Answer::Cached, Connections::Kept),
@@ -68,6 +70,8 @@ const ALL: [(Answer, Connections); 9] = [
     (Answer::Missing, Connections::OneEach),
     (Answer::Redirect, Connections::Kept),
     (Answer::Redirect, Connections::OneEach),
+    (Answer::Back, Connections::Kept),
+    (Answer::Back, Connections::OneEach),
     (Answer::Refusal, Connections::OneEach),
 ];
 
@@ -78,6 +82,7 @@ impl Answer {
             Self::Cached => "cached",
             Self::Missing => "missing",
             Self::Redirect => "redirect",
+            Self::Back => "redirect back",
             Self::Refusal => "refusal",
         }
     }
@@ -85,15 +90,25 @@ impl Answer {
     const fn path(self) -> &'static str {
         match self {
             Self::Missing => "/nothing",
-            Self::File | Self::Cached | Self::Redirect | Self::Refusal => "/page",
+            Self::File | Self::Cached | Self::Redirect | Self::Back | Self::Refusal => "/page",
         }
+    }
+
+    fn request(self) -> String {
+        let host = match self {
+            Self::Back => "alias.example",
+            Self::File | Self::Cached | Self::Missing | Self::Redirect | Self::Refusal => {
+                "site.example"
+            }
+        };
+        format!("GET {} HTTP/1.1\r\nHost: {host}\r\n{FIELDS}", self.path())
     }
 
     const fn status(self) -> &'static [u8] {
         match self {
             Self::File | Self::Cached => b"HTTP/1.1 200 ",
             Self::Missing => b"HTTP/1.1 404 ",
-            Self::Redirect => b"HTTP/1.1 302 ",
+            Self::Redirect | Self::Back => b"HTTP/1.1 302 ",
             Self::Refusal => b"HTTP/1.1 503 ",
         }
     }
@@ -221,6 +236,7 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
     let rate = ByteRate::from_kilobytes(100_000_000);
     let (usable, targets) = match answer {
         Answer::File | Answer::Cached | Answer::Missing => return Ok(RoutePlan::default()),
+        Answer::Back => return back(),
         Answer::Refusal => (ByteRate::ZERO, Vec::new()),
         Answer::Redirect => {
             let target = Target {
@@ -248,6 +264,29 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
     })
 }
 
+/// A plan in which the name that is asked for was an alias of ours.
+fn back() -> Result<RoutePlan, Failure> {
+    let origin = OriginRoute {
+        slot: 1,
+        link: LinkId::Inbound(1),
+        origin: web("origin.example")?,
+        address: ([127, 0, 0, 1], 80).into(),
+        alias: "alias.example".parse()?,
+        key: None,
+        ttl: Duration::ZERO,
+        phase: OriginPhase::Expired {
+            until: Clock.now() + Duration::from_secs(3600),
+        },
+    };
+    Ok(RoutePlan {
+        hosts: HostTable {
+            names: [(origin.alias.clone(), 0)].into_iter().collect(),
+            origins: vec![Arc::new(origin)],
+        },
+        ..RoutePlan::default()
+    })
+}
+
 fn clock() -> levee_proxy::Clock {
     Arc::new(|| Clock.now())
 }
@@ -267,7 +306,7 @@ fn allocations(
     let server = Server::start(answer, link)?;
     let client = Client {
         address: server.address(),
-        request: format!("GET {} HTTP/1.1\r\n{FIELDS}", answer.path()),
+        request: answer.request(),
         answer,
         connections,
     };
@@ -353,7 +392,7 @@ fn collected(answer: Answer, connections: Connections, count: u32) -> Result<u64
     let asked = asked.and_then(|address| {
         let client = Client {
             address,
-            request: format!("GET {} HTTP/1.1\r\n{FIELDS}", answer.path()),
+            request: answer.request(),
             answer,
             connections,
         };

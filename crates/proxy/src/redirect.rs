@@ -7,7 +7,7 @@
 use levee_control::RoutePlan;
 use levee_vocab::WebAddress;
 
-use crate::response::{Closing, push_number};
+use crate::response::{Closing, push_number, push_status};
 
 /// What the current plan redirects to, ready to be sent.
 #[derive(Debug, Default)]
@@ -34,9 +34,13 @@ impl Redirects {
             .redirect
             .iter()
             .flat_map(|redirect| &redirect.targets)
-            .map(|target| Template {
-                start: start(302, &target.alias),
-                slot: target.slot,
+            .map(|target| {
+                let mut start = Vec::new();
+                push_start(302, &target.alias, &mut start);
+                Template {
+                    start,
+                    slot: target.slot,
+                }
             })
             .collect();
         let longest = targets.iter().map(|target| target.start.len()).max();
@@ -78,7 +82,7 @@ pub(crate) fn write_back(
     closing: Closing,
     out: &mut Vec<u8>,
 ) {
-    out.extend_from_slice(&start(status, site));
+    push_start(status, site, out);
     finish(target, date, closing, out);
 }
 
@@ -115,12 +119,15 @@ pub(crate) fn write_refusal(date: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn start(status: u16, site: &WebAddress) -> Vec<u8> {
-    let reason = match status {
-        307 => "Temporary Redirect",
-        _ => "Found",
-    };
-    format!("HTTP/1.1 {status} {reason}\r\nLocation: http://{site}").into_bytes()
+/// Status line and Location, up to the path.
+fn push_start(status: u16, site: &WebAddress, out: &mut Vec<u8>) {
+    push_status(status, out);
+    out.extend_from_slice(b"Location: http://");
+    out.extend_from_slice(site.host.as_str().as_bytes());
+    if site.port != 80 {
+        out.push(b':');
+        push_number(site.port.into(), out);
+    }
 }
 
 fn finish(target: &str, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
