@@ -18,8 +18,10 @@ pub fn build(workspace: &Workspace) -> Result<(), Failure> {
     run(&mut cargo(workspace, &packages))
 }
 
-/// Builds the yardstick over io_uring for release.
-pub fn build_bare_uring(workspace: &Workspace) -> Result<(), Failure> {
+/// Builds the lab alone for release, with its yardsticks.
+pub fn build_yardsticks(workspace: &Workspace) -> Result<(), Failure> {
+    let lab = ["build", "--release", "--package", "levee-lab"];
+    run(&mut cargo(workspace, &lab))?;
     let example = [
         "build",
         "--release",

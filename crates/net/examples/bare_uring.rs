@@ -59,6 +59,9 @@ enum Sending {
     Nothing,
     ThenKeep,
     ThenClose,
+    /// All is sent, and a shutdown is on its way. Until it is done the descriptor must not be closed:
+    /// its number would be that of the next connection, and the shutdown would hit that one.
+    ShuttingDown,
 }
 
 struct Loop {
@@ -156,8 +159,7 @@ impl Loop {
             }
             RECEIVE => self.received(fd, result, flags),
             SEND => self.sent(fd, result),
-            // A shutdown ends the reading, and that ends the connection.
-            _ => Ok(()),
+            _ => self.shut_down(fd),
         }
     }
 
@@ -265,10 +267,21 @@ impl Loop {
             return self.close_if_done(index);
         }
         if result < 0 || was == Sending::ThenClose {
+            connection.sending = Sending::ShuttingDown;
             let shutdown = opcode::Shutdown::new(Fd(fd), libc::SHUT_RDWR).build();
             return self.push(&shutdown.user_data(tag(SHUTDOWN, fd)));
         }
         self.answer(index)
+    }
+
+    /// A shutdown also ends the reading, and that ends the connection.
+    fn shut_down(&mut self, fd: RawFd) -> io::Result<()> {
+        let index = usize::try_from(fd).unwrap_or(usize::MAX);
+        if let Some(Some(connection)) = self.connections.get_mut(index) {
+            connection.sending = Sending::Nothing;
+            return self.close_if_done(index);
+        }
+        Ok(())
     }
 
     /// Dropping a connection closes it; the kernel must not be using its memory any more.

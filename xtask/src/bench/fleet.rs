@@ -39,7 +39,9 @@ pub struct Ground {
     pub certificate: Certificate,
     /// Where the templates are.
     pub templates: PathBuf,
-    /// Where programs of ours are.
+    /// The levee that is measured.
+    levee: PathBuf,
+    /// Where other programs of ours are.
     pub programs: PathBuf,
 }
 
@@ -68,7 +70,11 @@ const SERVER_WEIGHT: i32 = -5;
 
 impl Ground {
     /// Makes the folder of files, and starts the application behind the caches.
-    pub fn prepare(workspace: &Workspace, cores: Cores) -> Result<(Self, Running), Failure> {
+    pub fn prepare(
+        workspace: &Workspace,
+        cores: Cores,
+        levee: PathBuf,
+    ) -> Result<(Self, Running), Failure> {
         let scratch = Scratch::new(workspace)?;
         let folder = scratch.folder.clone();
         for part in ["www", "logs"] {
@@ -87,6 +93,7 @@ impl Ground {
             cores,
             origin_port: free_port()?,
             templates: workspace.root.join("bench/peers"),
+            levee,
             programs: workspace.target.join("release"),
         };
         let origin = Program {
@@ -126,15 +133,7 @@ impl Ground {
         }
         let ports = (free_port()?, free_port()?);
         let words = self.words(server.name, setup, &own, ports)?;
-        for (template, destination) in setup.files {
-            let template = self.templates.join(template);
-            let text = fs::read_to_string(&template).map_err(failed("read", &template))?;
-            let path = own.join(destination);
-            let parent = path.parent().unwrap_or(&own);
-            fs::create_dir_all(parent).map_err(failed("make", parent))?;
-            fs::write(&path, fill_in(&text, &words, bookkeeping))
-                .map_err(failed("write", &path))?;
-        }
+        self.write_files(setup, &own, &words, bookkeeping)?;
         let user = match server.maker {
             Maker::Ours | Maker::Bare => User::Ourselves,
             Maker::Debian(_) => User::Nobody,
@@ -151,7 +150,8 @@ impl Ground {
             user,
         };
         let program = match server.maker {
-            Maker::Ours | Maker::Bare => self.program(setup.program),
+            Maker::Ours => self.levee.to_string_lossy().into_owned(),
+            Maker::Bare => self.program(setup.program),
             Maker::Debian(_) => setup.program.to_owned(),
         };
         let log = match bookkeeping {
@@ -176,6 +176,25 @@ impl Ground {
             ports,
             redirect_host: setup.redirect_host,
         })
+    }
+
+    /// Fills in the templates of a setup and puts them into its folder.
+    fn write_files(
+        &self,
+        setup: &Setup,
+        own: &Path,
+        words: &[(String, String)],
+        bookkeeping: Bookkeeping,
+    ) -> Result<(), Failure> {
+        for (template, destination) in setup.files {
+            let template = self.templates.join(template);
+            let text = fs::read_to_string(&template).map_err(failed("read", &template))?;
+            let path = own.join(destination);
+            let parent = path.parent().unwrap_or(own);
+            fs::create_dir_all(parent).map_err(failed("make", parent))?;
+            fs::write(&path, fill_in(&text, words, bookkeeping)).map_err(failed("write", &path))?;
+        }
+        Ok(())
     }
 
     /// Makes room: a log of one measurement is of no use to the next one.
@@ -240,7 +259,7 @@ impl Instance {
     /// The port on which `workload` asks.
     pub const fn port(&self, workload: &Workload) -> u16 {
         match workload.door {
-            Door::Files | Door::Cached => self.ports.0,
+            Door::Files | Door::Cached | Door::Paced => self.ports.0,
             Door::Tls => self.ports.1,
         }
     }
@@ -281,7 +300,7 @@ impl Instance {
         };
         let scheme = match workload.door {
             Door::Tls => "https",
-            Door::Files | Door::Cached => "http",
+            Door::Files | Door::Cached | Door::Paced => "http",
         };
         let (host, port) = (self.host(workload), self.port(workload));
         let url = format!("{scheme}://{host}:{port}{}", workload.path);

@@ -18,6 +18,8 @@ pub struct Options {
     pub seconds: u32,
     /// Where the figures go for machines.
     pub json: Option<PathBuf>,
+    /// The levee to measure; the one of this workspace, built for release, where none is given.
+    pub levee: Option<PathBuf>,
     /// How thorough the run is.
     pub extent: Extent,
     /// Whether the table of the README is written anew.
@@ -53,6 +55,7 @@ pub const HELP: &str = "cargo xtask bench peers [OPTION...]
   --rounds N      measurements of each server under each workload (default 5)
   --seconds S     length of one measurement, in whole seconds (default 1)
   --json FILE     writes the figures for machines
+  --levee FILE    measures this levee instead of building one
   --readme        puts the table into the README
   --quick         a minute's run that proves that every server and workload still works
   --profile W     where our own time goes under workload W (needs perf)
@@ -66,6 +69,7 @@ impl Default for Options {
             rounds: 5,
             seconds: 1,
             json: None,
+            levee: None,
             extent: Extent::Whole,
             readme: Readme::Keep,
         }
@@ -88,6 +92,7 @@ impl Options {
                 "--rounds" => options.rounds = number(name, value()?)?,
                 "--seconds" => options.seconds = number(name, value()?)?,
                 "--json" => options.json = Some(value()?.into()),
+                "--levee" => options.levee = Some(value()?.into()),
                 "--readme" => options.readme = Readme::Rewrite,
                 "--quick" => {
                     options.extent = Extent::Quick;

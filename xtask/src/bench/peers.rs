@@ -35,9 +35,13 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let workloads = chosen(WORKLOADS, &options.only, |workload| workload.id)?;
     let servers = chosen(SERVERS, &options.servers, |server| server.name)?;
     install_for(&servers)?;
-    forward::build(workspace)?;
-    forward::build_bare_uring(workspace)?;
-    let (ground, _origin) = Ground::prepare(workspace, cores()?)?;
+    forward::build_yardsticks(workspace)?;
+    if options.levee.is_none() {
+        forward::build(workspace)?;
+    }
+    let levee = options.levee.clone();
+    let levee = levee.unwrap_or_else(|| workspace.program("levee"));
+    let (ground, _origin) = Ground::prepare(workspace, cores()?, levee)?;
     let mut run = Run {
         ground,
         options,

@@ -14,6 +14,8 @@ pub enum Door {
     Cached,
     /// The same as `Files`, over TLS, with HTTP/1.1 and HTTP/2.
     Tls,
+    /// The same as `Files`, on a link whose rate is set: every byte passes the pacer.
+    Paced,
 }
 
 /// One server.
@@ -75,6 +77,8 @@ const PLAIN: Setup = Setup {
 /// Of a server that has one configuration for everything: it can only answer from its cache.
 const CACHE_ONLY: &[Door] = &[Door::Files, Door::Cached, Door::Tls];
 const CACHE_WITHOUT_TLS: &[Door] = &[Door::Files, Door::Cached];
+/// What the bare loops stand beside: bytes from memory, however others come by them.
+const YARDSTICK: &[Door] = &[Door::Files, Door::Cached, Door::Paced];
 const FILES_AND_TLS: &[Door] = &[Door::Files, Door::Tls];
 
 const NGINX_CACHE: Setup = Setup {
@@ -104,7 +108,17 @@ pub const SERVERS: &[Server] = &[
                     ("levee.toml", "levee.toml"),
                     ("levee.aliases", "state/aliases"),
                 ],
+                words: &[("PACING", "")],
                 redirect_host: "www-vh1.aliases.example.org",
+                ..PLAIN
+            },
+            Setup {
+                doors: &[Door::Paced],
+                program: "levee",
+                arguments: &["serve", "-c", "@CONF@"],
+                files: &[("levee.toml", "levee.toml")],
+                // More than a core can send, so that pacing costs its work and no waiting.
+                words: &[("PACING", "[link]\nrate = \"10 GB/s\"")],
                 ..PLAIN
             },
             Setup {
@@ -120,7 +134,7 @@ pub const SERVERS: &[Server] = &[
         name: BARE,
         maker: Maker::Bare,
         setups: &[Setup {
-            doors: &[Door::Files, Door::Cached],
+            doors: YARDSTICK,
             program: "levee-lab",
             arguments: &[
                 "bare",
@@ -136,7 +150,7 @@ pub const SERVERS: &[Server] = &[
         name: "bare-uring",
         maker: Maker::Bare,
         setups: &[Setup {
-            doors: &[Door::Files, Door::Cached],
+            doors: YARDSTICK,
             program: "examples/bare_uring",
             arguments: &["@FOLDER@", "127.0.0.1:@PORT@"],
             ..PLAIN

@@ -124,6 +124,8 @@ workloads! {
     "new_redirect" Off Files REDIRECTED, Answer::Redirect, NEW => "a redirect on a new connection";
     "proxy_hit_10k" Off Cached "/10k", Answer::File(10_240), KEPT => "10 KB, reverse proxy cache hit";
     "file_1m" Off Files "/1m", Answer::File(1_048_576), KEPT => "1 MB file";
+    "paced_10k" Off Paced "/10k", Answer::File(10_240), KEPT =>
+    "10 KB from memory, every byte paced (link.rate = 10 GB/s)";
     "https_10k" Off Tls "/10k", Answer::File(10_240), TLS => "10 KB over TLS";
     "https_resumed_10k" Off Tls "/10k", Answer::File(10_240), RESUMED =>
     "10 KB on a new TLS connection, resumed";

@@ -26,6 +26,8 @@ pub fn run(target: &Target, path: &str) -> Result<Seen, Failure> {
         .arg(format!("--duration={}", target.seconds))
         .arg(format!("--connect-to=127.0.0.1:{}", target.port))
         .arg(format!("--log-file={}", log.display()))
+        // Without the port, as a browser on port 443 asks: some servers compare it.
+        .args(["-H", &format!(":authority: {}", target.host)])
         .arg(format!("https://{}:{}{path}", target.host, target.port))
         .env("OPENSSL_CONF", &target.openssl_conf);
     let text = capture(&mut command)?;
