@@ -59,8 +59,9 @@ enum Sending {
     Nothing,
     ThenKeep,
     ThenClose,
-    /// All is sent, and a shutdown is on its way. Until it is done the descriptor must not be closed:
-    /// its number would be that of the next connection, and the shutdown would hit that one.
+    /// All is sent, and a shutdown is on its way. Until it is done the descriptor must not be
+    /// closed: its number would be that of the next connection, and the shutdown would hit that
+    /// one.
     ShuttingDown,
 }
 
