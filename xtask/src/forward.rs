@@ -55,6 +55,11 @@ pub fn storm(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure>
     lab(workspace, "storm", arguments)
 }
 
+/// A server under load, reloads and dying applications.
+pub fn soak(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    lab(workspace, "soak", arguments)
+}
+
 /// Instructions and allocations of a redirect on its core.
 pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
     let call = [

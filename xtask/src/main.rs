@@ -94,6 +94,13 @@ const ENTRIES: &[Entry] = &[
         run: forward::storm,
     },
     Entry {
+        name: "soak",
+        arguments: "[--time 60s] [--clients N] [--seed N]",
+        does: "a server under load, reloads and dying applications: no wrong byte, no leak",
+        needs: Needs::LabCommand("Soak"),
+        run: forward::soak,
+    },
+    Entry {
         name: "bench",
         arguments: "[cost | peers [OPTION...]]",
         does: "what a request costs in user space; and beside other servers",

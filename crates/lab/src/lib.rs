@@ -13,5 +13,6 @@ pub mod report;
 pub mod sim;
 pub mod simulate;
 pub mod site;
+pub mod soak;
 pub mod storm;
 pub mod story;

@@ -9,6 +9,7 @@ use levee_lab::demo::{self, DemoArguments};
 use levee_lab::load::{self, LoadArguments};
 use levee_lab::popularity::{self, FitArguments};
 use levee_lab::simulate::{self, ExperimentArguments, StormArguments, StoryArguments};
+use levee_lab::soak::{self, SoakArguments};
 
 /// Plays stories with Levee: a flash crowd against real processes, or simulated ones.
 #[derive(Parser)]
@@ -32,6 +33,8 @@ enum Command {
     Bare(BareArguments),
     /// Idle connections, slow readers, TLS handshakes: loads for the bench, on this machine only.
     Load(LoadArguments),
+    /// A server under load, reloads and dying applications: no wrong byte, nothing left behind.
+    Soak(SoakArguments),
     /// Plays an experiment of a paper.
     Experiment(ExperimentArguments),
 }
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load::run(&arguments),
         Command::FitTrace(arguments) => popularity::run(&arguments),
         Command::Story(arguments) => simulate::story(&arguments),
+        Command::Soak(arguments) => soak::run(&arguments),
         Command::Storm(arguments) => simulate::storm(&arguments),
         Command::Experiment(arguments) => simulate::experiment(&arguments),
     }
