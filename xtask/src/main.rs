@@ -10,6 +10,7 @@ mod check;
 mod command;
 mod deb;
 mod forward;
+mod fuzz;
 mod http_scripts;
 mod install;
 mod layers;
@@ -127,6 +128,13 @@ const ENTRIES: &[Entry] = &[
         does: "odd requests to levee, nginx and HAProxy: who takes what",
         needs: Needs::File("crates/levee/tests/real_differential/main.rs"),
         run: forward::differential,
+    },
+    Entry {
+        name: "fuzz",
+        arguments: "TARGET [--time 60s]",
+        does: "libFuzzer on one parser; the corpus and what broke it are kept",
+        needs: Needs::File("fuzz/Cargo.toml"),
+        run: fuzz::run,
     },
     Entry {
         name: "slow-visitors",

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{bench, cache_tests, check, deb, forward, http_scripts, install, page};
+use crate::{bench, cache_tests, check, deb, forward, fuzz, http_scripts, install, page};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
@@ -20,6 +20,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
     steps.step("install", install::run_installation);
     check::fast(workspace, &mut steps);
     steps.step("real processes", || check::real_tests(workspace));
+    steps.step("fuzz", || fuzz::test(workspace));
     if steps.step("release build", || forward::build(workspace)) {
         with_release(workspace, &mut steps);
     } else {

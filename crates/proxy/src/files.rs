@@ -25,4 +25,6 @@ pub(crate) use compressor::{Compressed, Compressor, Job, Queued};
 pub(crate) use conditions::{Conditions, Judgement, Validators, judge};
 pub(crate) use entry::FileEntry;
 pub use folder::{Folder, FolderError};
+#[cfg(any(test, fuzzing))]
+pub(crate) use ranges::fuzzed_cut;
 pub(crate) use table::{Contents, FileTable, Found};

@@ -16,6 +16,8 @@ mod flight;
 mod flow;
 mod forwarded;
 mod front;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod histogram;
 mod hot;
 mod http2;

@@ -56,6 +56,16 @@ pub(super) fn cut(field: &[u8], size: u64) -> Cut {
     }
 }
 
+/// The parts that are sent, for a fuzzer; all or nothing is none.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed_cut(field: &[u8], size: u64) -> Vec<Range<u64>> {
+    match cut(field, size) {
+        Cut::Whole | Cut::Nothing => Vec::new(),
+        Cut::One(range) => vec![range],
+        Cut::Many(parts) => parts.into_vec(),
+    }
+}
+
 /// The list after `bytes=`.
 fn specifiers(field: &[u8]) -> Option<&str> {
     let (unit, list) = std::str::from_utf8(field).ok()?.split_once('=')?;

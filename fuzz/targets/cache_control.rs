@@ -1,0 +1,4 @@
+//! Cache-Control of responses. The property stands in `crates/proxy/src/fuzzing.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| levee_proxy::fuzzing::cache_control(data));

@@ -1,0 +1,4 @@
+//! Chunked bodies of requests. The property stands in `crates/proxy/src/fuzzing.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| levee_proxy::fuzzing::chunked(data));

@@ -1,0 +1,4 @@
+//! Heads of requests. The property stands in `crates/proxy/src/fuzzing.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| levee_proxy::fuzzing::request_head(data));
