@@ -1,6 +1,7 @@
 //! `bench`: what a request costs.
 //!
-//! Two benches, two questions. `bench cost` counts instructions and allocations of one
+//! Benches, each with its question. `bench eviction` and `bench memory` are about the object cache:
+//! `crates/proxy/examples/cache_bench/`. `bench cost` counts instructions and allocations of one
 //! request in user space, which no noise of a machine can hide. `bench peers` runs real programs,
 //! ours and others, and measures the processor time that each spends on a request; `docs/bench.md`
 //! says how that is kept fair and how to read it.
@@ -40,6 +41,7 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
         Some((name, rest)) => match name.as_str() {
             "cost" => forward::request_cost(workspace),
             "peers" => peers::run(workspace, rest),
+            "eviction" | "memory" => forward::cache_bench(workspace, arguments),
             other => Err(Failure::UnknownCommand {
                 name: format!("bench {other}"),
             }),

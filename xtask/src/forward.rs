@@ -73,6 +73,20 @@ pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
     run(&mut cargo(workspace, &call))
 }
 
+/// What the object cache keeps beside other policies, or what it weighs under churn.
+pub fn cache_bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    let call = [
+        "run",
+        "--release",
+        "--package",
+        "levee-proxy",
+        "--example",
+        "cache_bench",
+        "--",
+    ];
+    run(cargo(workspace, &call).args(arguments))
+}
+
 fn lab(workspace: &Workspace, subcommand: &str, arguments: &[String]) -> Result<(), Failure> {
     build(workspace)?;
     let mut command = Command::new(workspace.program("levee-lab"));

@@ -103,8 +103,8 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "bench",
-        arguments: "[cost | peers [OPTION...]]",
-        does: "what a request costs in user space; and beside other servers",
+        arguments: "[cost | peers [OPTION...] | eviction [TRACE] | memory]",
+        does: "what a request costs, beside other servers; what the cache keeps and weighs",
         needs: Needs::File("crates/proxy/examples/request_cost.rs"),
         run: bench::run,
     },

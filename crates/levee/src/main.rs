@@ -8,6 +8,7 @@ use levee::{admin_client, explain, manual, settings};
 use levee_vocab::{Purge, PurgeError, PurgeKind};
 
 fn main() -> ExitCode {
+    levee_net::settle_allocator();
     let done = match CommandLine::parse().command {
         Command::Serve(serve) => levee::serve::run(&serve),
         Command::Registry(registry) => levee::serve::run_registry(&registry),

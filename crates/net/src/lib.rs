@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod allocations;
+mod allocator;
 mod clock;
 mod glance;
 mod inherited;
@@ -20,6 +21,7 @@ mod socket;
 mod tcp_info;
 
 pub use allocations::CountingAllocator;
+pub use allocator::{MAPPED_FROM, settle_allocator};
 pub use clock::Clock;
 pub use glance::{local_address, peek, take};
 pub use inherited::Inherited;

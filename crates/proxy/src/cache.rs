@@ -12,11 +12,13 @@
 //! An object that is too old stays until it is pushed out: the source may say that it has not
 //! changed, and when the source is dead it is better than nothing. This file knows nothing of HTTP.
 
+mod bare;
 mod index;
 mod labels;
 mod purge;
 mod ring;
 mod stored;
+mod weight;
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +33,10 @@ use crate::cacheability::VaryNames;
 use crate::disk::Disk;
 use crate::flight::{ObjectKey, RequestHeaders, Space, lock};
 use crate::tags::Tags;
+pub use bare::BareCache;
 use ring::{New, Ring};
 pub use stored::{Body, Freshness, Stored};
+use weight::{allocation, shared_bytes};
 
 /// No more shards than this: sixteen cores rarely wait for one of them.
 const SHARDS_MAX: u64 = 16;
@@ -41,8 +45,8 @@ const SHARDS_MAX: u64 = 16;
 const OBJECTS_PER_SHARD: u64 = 4;
 /// Share of the memory limit for the index of objects on disk.
 const DISK_INDEX_SHARE: u64 = 16;
-/// What an allocation costs beside its bytes: the allocator's header and rounding.
-const ALLOCATION: usize = 16;
+/// A shard has at least so many bytes: in less, one large object would push out all others.
+const SHARD_MIN: u64 = 4 << 20;
 
 /// See the head of this file.
 pub(crate) struct Cache {
@@ -95,7 +99,7 @@ impl Cache {
     pub fn new(limit: u64, object_max: u64, disk: Option<Arc<Disk>>) -> Self {
         let disk_index = disk.as_ref().map_or(0, |_| limit / DISK_INDEX_SHARE);
         let memory = limit - disk_index;
-        let useful = memory / (object_max.max(1) * OBJECTS_PER_SHARD);
+        let useful = memory / (object_max * OBJECTS_PER_SHARD).max(SHARD_MIN);
         let shards = useful.clamp(1, SHARDS_MAX);
         // A power of two, so that the low bits of a hash choose.
         let shards = 1 << shards.ilog2();
@@ -223,7 +227,7 @@ impl Cache {
     /// Notes by which headers an object varies.
     pub fn note_vary(&self, object: &ObjectKey, names: &Arc<VaryNames>) {
         let key = CacheKey::plain(object.clone()).detached();
-        let cost = key.weight() + names.weight() + 2 * ALLOCATION;
+        let cost = key.weight() + allocation(names.weight() + 16);
         // Without room for the note each request looks like a miss, which is slow and right.
         let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost, &[]);
     }
@@ -303,11 +307,11 @@ impl CacheKey {
     fn weight(&self) -> usize {
         let name = match &self.object.space {
             Space::Own => 0,
-            Space::Origin(host, _) => host.as_str().len() + ALLOCATION,
+            Space::Origin(host, _) => allocation(host.as_str().len()),
         };
         let variant = self.variant.as_ref();
-        let variant = variant.map_or(0, |values| values.len() + 2 * ALLOCATION);
-        name + self.object.target.len() + 2 * ALLOCATION + variant
+        let variant = variant.map_or(0, |values| shared_bytes(values.len()));
+        name + shared_bytes(self.object.target.len()) + variant
     }
 }
 

@@ -37,7 +37,7 @@ mod transport;
 mod upstream;
 mod wheel;
 
-pub use cache::{Body, Freshness, Stored};
+pub use cache::{BareCache, Body, Freshness, Stored};
 pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;

@@ -24,10 +24,12 @@ use super::labels::{self, Labels};
 const NONE: u32 = u32::MAX;
 /// An object that was asked for this often survives as long as one asked for more often.
 const HEAT_MAX: u8 = 3;
+/// Requests after the first that lead from the small queue to main.
+const PROMOTED_FROM: u8 = 2;
 /// Share of the limit for the small queue, from the paper.
 const SMALL_SHARE: u64 = 10;
 /// One ghost for so many bytes of the limit: about as many ghosts as main has entries of the size
-/// that is usual for web objects, at a cost of 0.1 % of the limit.
+/// that is usual for web objects, at a cost of 0.2 % of the limit.
 const BYTES_PER_GHOST: u64 = 4096;
 
 /// See the head of this file.
@@ -42,7 +44,9 @@ pub(super) struct Ring<K, V> {
     labels: Labels,
     small: Queue,
     main: Queue,
-    ghosts: Vec<u32>,
+    ghosts: Vec<Ghost>,
+    /// Bytes that have left the small queue so far.
+    left_small: u64,
 }
 
 #[derive(Debug)]
@@ -88,6 +92,14 @@ struct Entry<K, V> {
     value: V,
 }
 
+/// What is left of an entry that was pushed out of the small queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ghost {
+    fingerprint: u32,
+    /// When, in blocks that have left.
+    left_at: u32,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Small,
@@ -118,7 +130,8 @@ impl<K: Eq, V> Ring<K, V> {
             labels: Labels::default(),
             small: Queue::EMPTY,
             main: Queue::EMPTY,
-            ghosts: vec![0; ghosts],
+            ghosts: vec![Ghost::default(); ghosts],
+            left_small: 0,
         }
     }
 
@@ -129,7 +142,7 @@ impl<K: Eq, V> Ring<K, V> {
 
     fn structure_weight(&self) -> u64 {
         let slots = self.slots.capacity() * size_of::<Slot<K, V>>();
-        let ghosts = self.ghosts.capacity() * size_of::<u32>();
+        let ghosts = self.ghosts.capacity() * size_of::<Ghost>();
         (slots + ghosts + self.index.weight() + self.labels.weight()) as u64
     }
 
@@ -275,8 +288,9 @@ impl<K: Eq, V> Ring<K, V> {
             };
             let slot = &mut self.slots[number as usize];
             match (slot.place, slot.heat) {
-                (Place::Small, 0) => {
+                (Place::Small, 0..PROMOTED_FROM) => {
                     let hash = slot.hash;
+                    self.left_small += slot.cost;
                     self.remember_ghost(hash);
                     return self.take_out(number);
                 }
@@ -420,16 +434,23 @@ impl<K: Eq, V> Ring<K, V> {
 
     fn remember_ghost(&mut self, hash: u64) {
         if let Some(ghost) = self.ghost_place(hash) {
-            self.ghosts[ghost] = fingerprint(hash);
+            self.ghosts[ghost] = Ghost {
+                fingerprint: fingerprint(hash),
+                left_at: blocks(self.left_small),
+            };
         }
     }
 
+    /// Whether it left the small queue not long ago: no more has left since than main holds. Later
+    /// than that it is no wonder that it is asked for again.
     fn is_ghost(&self, hash: u64) -> bool {
-        self.ghost_place(hash)
-            .is_some_and(|place| self.ghosts[place] == fingerprint(hash))
+        self.ghost_place(hash).is_some_and(|place| {
+            let ghost = self.ghosts[place];
+            let since = blocks(self.left_small).wrapping_sub(ghost.left_at);
+            ghost.fingerprint == fingerprint(hash) && since <= blocks(self.limit)
+        })
     }
 
-    /// Ghosts overwrite each other by place: as good as a queue of them, at four bytes each.
     fn ghost_place(&self, hash: u64) -> Option<usize> {
         (!self.ghosts.is_empty()).then(|| (hash >> 8) as usize % self.ghosts.len())
     }
@@ -437,6 +458,11 @@ impl<K: Eq, V> Ring<K, V> {
 
 /// Smallest number of slots.
 const SLOTS_MIN: usize = 32;
+
+/// Bytes in the unit by which ghosts grow old.
+fn blocks(bytes: u64) -> u32 {
+    (bytes / BYTES_PER_GHOST) as u32
+}
 
 /// Never zero, which stands for no ghost.
 fn fingerprint(hash: u64) -> u32 {
@@ -477,7 +503,7 @@ mod tests {
         for key in 0..100 {
             put(&mut ring, key, 4000).unwrap();
         }
-        for key in 0..100 {
+        for key in (0..100).chain(0..100) {
             ring.find(hash(key), |other| *other == key);
         }
         for key in 1000..20_000 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use levee_vocab::Timestamp;
 
-use super::ALLOCATION;
+use super::weight::{allocation, counted, shared_bytes};
 use crate::cacheability::{Keeping, Sharing};
 use crate::disk::StoredFile;
 use crate::flight::ResponseHead;
@@ -171,16 +171,16 @@ impl Stored {
     /// Bytes on the heap that count against the memory limit.
     pub(crate) fn weight(&self) -> usize {
         let body = match &self.body {
-            // The body's own control block and its bytes.
-            Body::Memory(bytes) => bytes.len() + 2 * ALLOCATION,
-            Body::File { .. } => size_of::<StoredFile>() + 6 * ALLOCATION,
+            Body::Memory(bytes) => shared_bytes(bytes.len()),
+            // And its path.
+            Body::File { .. } => counted::<StoredFile>() + allocation(100),
         };
-        let structs = size_of::<Self>() + size_of::<ResponseHead>() + 4 * ALLOCATION;
+        let structs = counted::<Self>() + counted::<ResponseHead>();
         let tags = match self.head.tags.length() {
             0 => 0,
-            bytes => bytes + 2 * ALLOCATION,
+            bytes => shared_bytes(bytes),
         };
-        structs + self.head.lines.len() + 2 * ALLOCATION + tags + body
+        structs + shared_bytes(self.head.lines.len()) + tags + body
     }
 }
 
