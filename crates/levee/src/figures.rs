@@ -4,11 +4,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use levee_control::{BrainView, OriginPhase, Parameters, PhaseName, RescueView};
+use levee_control::{
+    BrainView, OriginPhase, Parameters, PhaseName, RescueView, Tier, UpstreamView,
+};
 use levee_net::Clock;
 use levee_observe::{
     Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
-    TlsStatus,
+    TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{FetchCounters, Fetcher};
 use levee_vocab::{LinkId, Timestamp};
@@ -105,6 +107,7 @@ impl Figures {
             cache_bytes: self.fetcher.cache_bytes(),
             connections: sampler.connections(),
             waiting: sampler.total().waiting,
+            upstreams: self.upstreams.view().iter().map(upstream).collect(),
         }
     }
 
@@ -204,6 +207,18 @@ fn rates(sampler: &Sampler) -> Rates {
         ),
         redirects: a_second(redirected),
         refusals: a_second(load.refused),
+    }
+}
+
+fn upstream(view: &UpstreamView) -> UpstreamStatus {
+    UpstreamStatus {
+        name: view.name.clone(),
+        backup: view.tier == Tier::Backup,
+        up: view.ejected_until.is_none(),
+        outstanding: u64::from(view.outstanding),
+        requests: view.requests,
+        failures: view.failures,
+        ejections: view.ejections,
     }
 }
 

@@ -5,6 +5,7 @@
 //! from the same table.
 
 mod table;
+mod upstreams;
 
 use std::fmt::Write;
 

@@ -60,6 +60,8 @@ pub struct Status {
     pub connections: (u64, u64),
     /// Requests that wait now until the link has room for them.
     pub waiting: u64,
+    /// Applications behind the site, in the order of the settings.
+    pub upstreams: Vec<UpstreamStatus>,
     /// HTTPS; none where there is no certificate.
     #[serde(default)]
     pub tls: Option<TlsStatus>,
@@ -80,6 +82,26 @@ pub struct TlsStatus {
     pub handshakes_tls13: u64,
     /// When the first certificate expires, in seconds since 1970.
     pub certificate_expires: Option<f64>,
+}
+
+/// One application behind the site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UpstreamStatus {
+    /// Where it listens.
+    pub name: String,
+    /// Whether it is used only while no other is up.
+    pub backup: bool,
+    /// Whether it gets requests.
+    pub up: bool,
+    /// Requests under way.
+    pub outstanding: u64,
+    /// Requests since it is in the list.
+    pub requests: u64,
+    /// Of these, failed.
+    pub failures: u64,
+    /// How often it was left out.
+    pub ejections: u64,
 }
 
 /// The outbound link.

@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::Metric;
+use super::{Metric, upstreams};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -557,4 +557,9 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         read: |s, out| out.value(s.lifetime.log_lines_refused),
     },
+    upstreams::UP,
+    upstreams::OUTSTANDING,
+    upstreams::REQUESTS,
+    upstreams::FAILURES,
+    upstreams::EJECTIONS,
 ];
