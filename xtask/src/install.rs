@@ -45,6 +45,11 @@ const TOOLS: &[Tool] = &[
         for_what: "the list of files that tidy looks at",
     },
     Tool {
+        program: "go",
+        package: "golang-go",
+        for_what: "how the conformance suite for HTTP/2 is built",
+    },
+    Tool {
         program: "haproxy",
         package: "haproxy",
         for_what: "what another server makes of odd requests",
@@ -78,6 +83,11 @@ const TOOLS: &[Tool] = &[
         program: "npm",
         package: "npm",
         for_what: "how that suite comes onto the machine",
+    },
+    Tool {
+        program: "openssl",
+        package: "openssl",
+        for_what: "certificates for tests",
     },
     Tool {
         program: "slowhttptest",

@@ -11,6 +11,7 @@ mod command;
 mod deb;
 mod forward;
 mod fuzz;
+mod h2spec;
 mod http_scripts;
 mod install;
 mod layers;
@@ -121,6 +122,13 @@ const ENTRIES: &[Entry] = &[
         does: "what the npm package http-cache-tests says of levee as a cache",
         needs: Needs::Nothing,
         run: cache_tests::run,
+    },
+    Entry {
+        name: "h2spec",
+        arguments: "[--levee FILE]",
+        does: "what h2spec says of levee's HTTP/2, in the clear and over TLS",
+        needs: Needs::Nothing,
+        run: h2spec::run,
     },
     Entry {
         name: "differential",

@@ -92,7 +92,7 @@ fn end(child: &mut Child) {
 }
 
 /// The port in `levee: ready, site http://news.localhost:8080, admin http://127.0.0.1:9100`.
-fn site_port(line: &str) -> Option<u16> {
+pub fn site_port(line: &str) -> Option<u16> {
     let rest = line.strip_prefix("levee: ready, site http://")?;
     let authority = rest.split([',', '/']).next()?;
     match authority.rsplit_once(':') {

@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{bench, cache_tests, check, deb, forward, fuzz, http_scripts, install, page};
+use crate::{bench, cache_tests, check, deb, forward, fuzz, h2spec, http_scripts, install, page};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
@@ -27,6 +27,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
         for name in [
             "http scripts",
             "cache tests",
+            "h2spec",
             "guide",
             "storm",
             "request cost",
@@ -45,6 +46,9 @@ fn with_release(workspace: &Workspace, steps: &mut Steps) {
     steps.step("http scripts", || http_scripts::run(workspace));
     steps.step("cache tests", || {
         cache_tests::test(workspace, &workspace.program("levee"))
+    });
+    steps.step("h2spec", || {
+        h2spec::test(workspace, &workspace.program("levee"))
     });
     steps.step("guide", || page::run_all(workspace));
     steps.step("storm", || {

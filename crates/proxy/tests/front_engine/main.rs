@@ -3,6 +3,7 @@
 
 mod files;
 mod framing;
+mod http2;
 mod link;
 mod parts;
 mod purge;

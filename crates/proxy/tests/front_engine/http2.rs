@@ -1,0 +1,344 @@
+//! Visitors who speak HTTP/2: what they get, and what they cannot make us do.
+
+use std::future::poll_fn;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{Method, Request};
+
+use crate::support::{PATIENCE, Running, Setup, origin, redirecting};
+
+/// A response, read to its end.
+struct Answer {
+    status: u16,
+    headers: http::HeaderMap,
+    body: Vec<u8>,
+}
+
+/// Runs `visit` with a session to `address`.
+fn with_session<F, T>(address: SocketAddr, visit: impl FnOnce(SendRequest<Bytes>) -> F) -> T
+where
+    F: Future<Output = T>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let socket = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (requests, connection) = h2::client::handshake(socket).await.unwrap();
+        tokio::spawn(connection);
+        tokio::time::timeout(PATIENCE, visit(requests))
+            .await
+            .unwrap()
+    })
+}
+
+/// Asks for `path` of our site, with `body`.
+async fn ask(requests: &SendRequest<Bytes>, method: Method, path: &str, body: &str) -> Answer {
+    let mut requests = requests.clone().ready().await.unwrap();
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("http://site.example{path}"))
+        .body(())
+        .unwrap();
+    let (response, mut upload) = requests.send_request(request, body.is_empty()).unwrap();
+    let mut rest = Bytes::copy_from_slice(body.as_bytes());
+    while !rest.is_empty() {
+        upload.reserve_capacity(rest.len());
+        let room = poll_fn(|context| upload.poll_capacity(context)).await;
+        let piece = rest.split_to(room.unwrap().unwrap().min(rest.len()));
+        upload.send_data(piece, rest.is_empty()).unwrap();
+    }
+    read(response.await.unwrap()).await
+}
+
+async fn read(response: http::Response<h2::RecvStream>) -> Answer {
+    let (head, mut stream) = response.into_parts();
+    let mut body = Vec::new();
+    while let Some(piece) = stream.data().await {
+        let piece = piece.unwrap();
+        stream.flow_control().release_capacity(piece.len()).unwrap();
+        body.extend_from_slice(&piece);
+    }
+    Answer {
+        status: head.status.as_u16(),
+        headers: head.headers,
+        body,
+    }
+}
+
+fn with_files() -> Running {
+    let running = Setup::default().start();
+    running.write("small.txt", "small");
+    let large: Vec<u8> = (0..3_000_000_u32).map(|at| (at / 7) as u8).collect();
+    running.write("large.bin", large);
+    running
+}
+
+#[test]
+fn many_streams_of_one_connection_get_whole_files() {
+    let running = with_files();
+    let large = std::fs::read(running.path("large.bin")).unwrap();
+    with_session(running.address, async |requests| {
+        for _ in 0..3 {
+            let asked = ["/large.bin", "/small.txt", "/none"].map(|path| {
+                let requests = requests.clone();
+                tokio::spawn(async move { ask(&requests, Method::GET, path, "").await })
+            });
+            let [whole, small, missing] = asked;
+            let whole = whole.await.unwrap();
+            assert_eq!(whole.status, 200);
+            assert!(whole.body == large, "{} bytes", whole.body.len());
+            assert!(!whole.headers.contains_key("connection"));
+            assert_eq!(small.await.unwrap().body, b"small");
+            assert_eq!(missing.await.unwrap().status, 404);
+        }
+        let head = ask(&requests, Method::HEAD, "/small.txt", "").await;
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        assert_eq!(head.headers["content-length"], "5");
+    });
+    let sample = running.sample_until(|sample| sample.http2_streams == 0);
+    assert_eq!((sample.http2_accepted, sample.http2_requests), (1, 10));
+}
+
+#[test]
+fn bodies_reach_the_application_whatever_their_length() {
+    let running = Setup {
+        upstream: Some(origin(|head| {
+            let length = head.len();
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{head}"
+            )
+        })),
+        ..Setup::default()
+    }
+    .start();
+    let body = "x".repeat(2_000_000);
+    with_session(running.address, async |requests| {
+        let answer = ask(&requests, Method::POST, "/a?b", &body).await;
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(text.starts_with("POST /a?b HTTP/1.1\r\n"), "{:.300}", text);
+        assert!(text.to_lowercase().contains("host: site.example\r\n"));
+        assert!(text.ends_with(&body));
+        let answer = ask(&requests, Method::GET, "/", "").await;
+        assert!(answer.body.starts_with(b"GET / HTTP/1.1\r\n"));
+    });
+}
+
+#[test]
+fn a_redirect_is_a_redirect_by_http_2_as_well() {
+    let running = Setup {
+        plan: redirecting("site-vh1.alias.example"),
+        ..Setup::default()
+    }
+    .start();
+    running.write("page.html", "x".repeat(5000));
+    with_session(running.address, async |requests| {
+        let answer = ask(&requests, Method::GET, "/page.html?a", "").await;
+        assert_eq!(answer.status, 302);
+        let to = "http://site-vh1.alias.example:8080/page.html?a";
+        assert_eq!(answer.headers["location"], to);
+    });
+}
+
+#[test]
+fn a_stream_that_is_not_read_holds_up_no_other() {
+    let running = with_files();
+    with_session(running.address, async |requests| {
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let mut requests = requests.clone().ready().await.unwrap();
+            let request = Request::get("http://site.example/large.bin").body(());
+            let (response, _) = requests.send_request(request.unwrap(), true).unwrap();
+            // The head is read, the body is not: its window stays full.
+            held.push(response.await.unwrap());
+            // What this visitor has received of it must not fill the window of the connection.
+            let stream = held.last_mut().unwrap().body_mut();
+            let piece = stream.data().await.unwrap().unwrap();
+            drop(piece);
+        }
+        drop(held.split_off(1));
+        let small = ask(&requests, Method::GET, "/small.txt", "").await;
+        assert_eq!(small.body, b"small");
+    });
+}
+
+#[test]
+fn two_names_in_one_request_are_refused() {
+    let running = with_files();
+    with_session(running.address, async |requests| {
+        let mut requests = requests.ready().await.unwrap();
+        let request = Request::get("http://site.example/small.txt").header("host", "other.example");
+        let (response, _) = requests
+            .send_request(request.body(()).unwrap(), true)
+            .unwrap();
+        assert_eq!(response.await.unwrap().status(), 400);
+    });
+}
+
+#[test]
+fn a_server_that_drains_lets_streams_finish_and_says_goodbye() {
+    let running = with_files();
+    with_session(running.address, async |requests| {
+        let mut ready = requests.clone().ready().await.unwrap();
+        let request = Request::get("http://site.example/large.bin").body(());
+        let (response, _) = ready.send_request(request.unwrap(), true).unwrap();
+        let response = response.await.unwrap();
+        running.front.drain(PATIENCE);
+        let whole = read(response).await;
+        assert_eq!(whole.body.len(), 3_000_000);
+        drop((requests, ready));
+    });
+    while !running.front.is_drained() {
+        std::thread::yield_now();
+    }
+}
+
+/// A visitor who makes frames by hand.
+struct Raw(TcpStream);
+
+impl Raw {
+    fn to(running: &Running) -> Self {
+        let socket = TcpStream::connect(running.address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_write_timeout(Some(PATIENCE)).unwrap();
+        let mut raw = Self(socket);
+        raw.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+        raw.send(&frame(4, 0, 0, &[]));
+        raw
+    }
+
+    /// Sends; a server that has hung up is no mistake here.
+    fn send(&mut self, bytes: &[u8]) {
+        match self.0.write_all(bytes) {
+            Ok(()) => {}
+            Err(error) => assert!(
+                matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ),
+                "{error}"
+            ),
+        }
+    }
+
+    /// The reason that the server gave for its end, once it has come.
+    fn reason(&mut self) -> Option<u32> {
+        let mut bytes = Vec::new();
+        // A reset may follow the last frame.
+        let _ = self.0.read_to_end(&mut bytes);
+        let (mut rest, mut reason) = (&bytes[..], None);
+        while let [a, b, c, kind, _, _, _, _, _, after @ ..] = rest {
+            let length = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            if *kind == 7 {
+                reason = Some(u32::from_be_bytes(after[4..8].try_into().unwrap()));
+            }
+            rest = after.get(length..).unwrap_or_default();
+        }
+        reason
+    }
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+    bytes.extend_from_slice(&[kind, flags]);
+    bytes.extend_from_slice(&stream.to_be_bytes());
+    bytes.extend_from_slice(payload);
+    bytes
+}
+
+/// A GET of `/` as HPACK writes it: three names of the static table and one literal.
+fn get_frame(stream: u32) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x84, 0x01, 12];
+    block.extend_from_slice(b"site.example");
+    frame(1, 0x5, stream, &block)
+}
+
+const ENHANCE_YOUR_CALM: Option<u32> = Some(11);
+
+#[test]
+fn a_visitor_who_takes_each_request_back_is_told_to_calm_down() {
+    let running = with_files();
+    let mut raw = Raw::to(&running);
+    for number in 0..2000_u32 {
+        let stream = number * 2 + 1;
+        let taken_back = [get_frame(stream), frame(3, 0, stream, &[0, 0, 0, 8])].concat();
+        raw.send(&taken_back);
+    }
+    assert_eq!(raw.reason(), ENHANCE_YOUR_CALM);
+    // Nobody else notices.
+    assert_eq!(running.get("/small.txt").text(), "small");
+    running.sample_until(|sample| sample.http2_streams == 0);
+}
+
+#[test]
+fn floods_of_frames_that_lead_to_nothing_are_ended() {
+    let pings = frame(6, 0, 0, &[0; 8]).repeat(1000);
+    let settings = frame(4, 0, 0, &[]).repeat(1000);
+    let windows = frame(8, 0, 0, &[0, 0, 0, 1]).repeat(1000);
+    let priorities = frame(2, 0, 1, &[0, 0, 0, 3, 7]).repeat(1000);
+    for flood in [pings, settings, windows, priorities] {
+        let running = with_files();
+        let mut raw = Raw::to(&running);
+        let mut reader = Raw(raw.0.try_clone().unwrap());
+        // Answers are read, or the flood would stop at our own door.
+        let reader = std::thread::spawn(move || reader.reason());
+        for _ in 0..400 {
+            raw.send(&flood);
+        }
+        let reason = reader.join().unwrap();
+        assert!(
+            reason.is_none() || reason == ENHANCE_YOUR_CALM,
+            "{reason:?}"
+        );
+        running.sample_until(|sample| sample.connections == 0);
+        assert_eq!(running.get("/small.txt").text(), "small");
+    }
+}
+
+#[test]
+fn an_endless_head_is_ended() {
+    let running = with_files();
+    let mut raw = Raw::to(&running);
+    raw.send(&frame(1, 0x1, 1, &[0x82, 0x86, 0x84]));
+    let mut line = vec![0x00, 1, b'a', 0x7f, 0x81, 0x7c];
+    line.extend_from_slice(&[b'x'; 16_000]);
+    for _ in 0..200 {
+        raw.send(&frame(9, 0, 1, &line));
+    }
+    raw.reason();
+    running.sample_until(|sample| sample.connections == 0);
+}
+
+#[test]
+fn a_visitor_who_opens_no_window_is_let_go_in_time() {
+    let mut setup = Setup::default();
+    setup.settings.deadlines.progress = Duration::from_millis(50);
+    let running = setup.start();
+    running.write("index.html", vec![b'x'; 1_000_000]);
+    let mut raw = Raw::to(&running);
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    raw.send(&frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]));
+    for number in 0..100_u32 {
+        raw.send(&get_frame(number * 2 + 1));
+    }
+    running.sample_until(|sample| sample.http2_requests == 100);
+    running.sample_until(|sample| sample.http2_streams == 0);
+}
+
+#[test]
+fn what_is_not_http_at_all_gets_no_answer() {
+    let running = with_files();
+    let mut socket = TcpStream::connect(running.address).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+        .write_all(b"INVALID CONNECTION PREFACE\r\n\r\n")
+        .unwrap();
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).unwrap();
+    assert!(answer.is_empty(), "{answer:?}");
+}
