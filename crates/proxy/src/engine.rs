@@ -211,6 +211,7 @@ impl Engine {
             return;
         };
         self.wheel.forget(token);
+        self.note_streams();
         self.core
             .counters
             .connections

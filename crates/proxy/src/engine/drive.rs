@@ -278,6 +278,8 @@ pub(super) fn receive(
         return Ok(0);
     }
     let room = buffer.len();
+    // A stream gives frame by frame, and tells of more only when it has none.
+    let is_stream = matches!(socket, Transport::Stream(_));
     Ok(match socket.read(buffer)? {
         Sent::WouldBlock => {
             *inbound = Inbound::Drained;
@@ -290,7 +292,8 @@ pub(super) fn receive(
         Sent::Bytes(bytes) => {
             // A short read has emptied the socket, and the kernel will tell of more: one call
             // saved. Where it has told of the end already, only reading on finds that.
-            if bytes < room && *inbound == Inbound::Readable && !socket.has_ended() {
+            let may_tell = !is_stream && !socket.has_ended();
+            if bytes < room && *inbound == Inbound::Readable && may_tell {
                 *inbound = Inbound::Drained;
             }
             bytes

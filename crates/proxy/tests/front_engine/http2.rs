@@ -29,7 +29,10 @@ where
         .unwrap();
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(address).await.unwrap();
-        let (requests, connection) = h2::client::handshake(socket).await.unwrap();
+        let mut client = h2::client::Builder::new();
+        // Room for the others beside a stream that nobody reads.
+        client.initial_connection_window_size(1 << 20);
+        let (requests, connection) = client.handshake(socket).await.unwrap();
         tokio::spawn(connection);
         tokio::time::timeout(PATIENCE, visit(requests))
             .await
