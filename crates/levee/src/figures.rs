@@ -9,8 +9,8 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    Decision, HotUrl, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status,
-    TlsStatus, UpstreamStatus,
+    Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
+    RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{FetchCounters, Fetcher};
 use levee_vocab::{LinkId, Timestamp};
@@ -104,6 +104,7 @@ impl Figures {
             decisions: decisions(view, &calendar),
             latency: latency(sampler),
             tls: self.tls(sampler),
+            http2: http2(sampler),
             cache_bytes: self.fetcher.cache_bytes(),
             connections: sampler.connections(),
             waiting: sampler.total().waiting,
@@ -178,6 +179,15 @@ impl Figures {
             purges,
             purged_objects: purged,
         }
+    }
+}
+
+fn http2(sampler: &Sampler) -> Http2Status {
+    let total = sampler.total();
+    Http2Status {
+        connections: total.http2_accepted,
+        requests: total.http2_requests,
+        streams: total.http2_streams,
     }
 }
 

@@ -65,6 +65,20 @@ pub struct Status {
     /// HTTPS; none where there is no certificate.
     #[serde(default)]
     pub tls: Option<TlsStatus>,
+    /// Visitors who speak HTTP/2.
+    #[serde(default)]
+    pub http2: Http2Status,
+}
+
+/// HTTP/2.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Status {
+    /// Connections that began to speak it, since the start.
+    pub connections: u64,
+    /// Requests by it, since the start.
+    pub requests: u64,
+    /// Requests by it that are under way.
+    pub streams: u64,
 }
 
 /// HTTPS, since the start.

@@ -159,7 +159,7 @@ fn metric_names_say_thing_and_unit() {
     for metric in metrics() {
         let name = metric.name;
         assert!(names.insert(name), "{name} stands twice");
-        let good = |c: char| c.is_ascii_lowercase() || c == '_';
+        let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
         assert!(
             name.starts_with("levee_") && name.chars().all(good),
             "{name}"
