@@ -433,7 +433,7 @@ pub(super) const METRICS: &[Metric] = &[
     Metric {
         name: "levee_http2_streams",
         kind: Gauge,
-        unit: "requests",
+        unit: "streams",
         level: Detail,
         help: "Requests by HTTP/2 that are under way.",
         labels: &[],
