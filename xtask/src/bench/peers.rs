@@ -20,7 +20,7 @@ use super::samples::{Sample, Samples};
 use super::servers::{Maker, SERVERS, Server, Setup};
 use super::statistics::rotated;
 use super::table;
-use super::workloads::{Bookkeeping, WORKLOADS, Workload};
+use super::workloads::{Bookkeeping, Measure, WORKLOADS, Workload};
 use crate::command::{Failure, is_installed};
 use crate::workspace::{Workspace, failed};
 use crate::{forward, install};
@@ -187,6 +187,10 @@ impl Run {
             };
             instance.check(workload)?;
             let sample = held::sample(workload, &instance, &self.target(workload, &instance))?;
+            if sample.seen.requests == 0 && workload.measure() == Measure::Processor {
+                eprint!(" {} NO ANSWER", instance.name);
+                continue;
+            }
             eprint!(
                 " {} {:.0}",
                 instance.name,
