@@ -37,7 +37,10 @@ pub fn fast(workspace: &Workspace, steps: &mut Steps) {
     steps.step("fast tests", || {
         let tests = integration_tests(workspace)?;
         let fast = tests.iter().filter(|name| !is_real(name));
-        let mut command = cargo(workspace, &["test", "--workspace", "--lib", "--bins"]);
+        let mut command = cargo(
+            workspace,
+            &["test", "--workspace", "--no-fail-fast", "--lib", "--bins"],
+        );
         command.args(fast.flat_map(|name| ["--test", name]));
         run_command(&mut command)
     });
@@ -60,7 +63,7 @@ pub fn real_tests(workspace: &Workspace) -> Result<(), Failure> {
     // A test of one package may start the program of another, which cargo would not build for it.
     let programs = ["build", "--package", "levee", "--package", "levee-lab"];
     run_command(&mut cargo(workspace, &programs))?;
-    let mut command = cargo(workspace, &["test", "--workspace"]);
+    let mut command = cargo(workspace, &["test", "--workspace", "--no-fail-fast"]);
     command.args(real.into_iter().flat_map(|name| ["--test", name]));
     run_command(&mut command)
 }

@@ -3,10 +3,12 @@
 use std::process::Command;
 
 use crate::command::{Failure, cargo, run};
+use crate::install;
 use crate::workspace::Workspace;
 
 /// Builds the server and its lab for release, with the build's progress on the terminal.
 pub fn build(workspace: &Workspace) -> Result<(), Failure> {
+    install::for_builds()?;
     let packages = [
         "build",
         "--release",

@@ -60,6 +60,11 @@ const TOOLS: &[Tool] = &[
         for_what: "a network of its own for each page of the guide",
     },
     Tool {
+        program: "make",
+        package: "make",
+        for_what: "the build of jemalloc",
+    },
+    Tool {
         program: "nc",
         package: "netcat-openbsd",
         for_what: "the rescue protocol, spoken by a person",
@@ -75,11 +80,6 @@ const TOOLS: &[Tool] = &[
         for_what: "the suite of tests for caches",
     },
     Tool {
-        program: "openssl",
-        package: "openssl",
-        for_what: "certificates, and another client for HTTPS",
-    },
-    Tool {
         program: "npm",
         package: "npm",
         for_what: "how that suite comes onto the machine",
@@ -87,7 +87,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "openssl",
         package: "openssl",
-        for_what: "certificates for tests",
+        for_what: "certificates, and another client for HTTPS",
     },
     Tool {
         program: "slowhttptest",
@@ -131,6 +131,16 @@ pub fn run_installation() -> Result<(), Failure> {
     let packages: Vec<&str> = missing.iter().map(|tool| tool.package).collect();
     install(&packages)
 }
+
+/// Installs what a build needs beside a Rust toolchain and its C compiler: parts of some libraries
+/// are written in C.
+pub fn for_builds() -> Result<(), Failure> {
+    let missing = BUILD_TOOLS.iter().filter(|tool| !is_installed(tool));
+    install(&missing.copied().collect::<Vec<_>>())
+}
+
+/// Programs that have the name of their package.
+const BUILD_TOOLS: &[&str] = &["make"];
 
 /// Installs packages of Debian as root; without root, or elsewhere, says what is missing.
 pub fn install(packages: &[&str]) -> Result<(), Failure> {

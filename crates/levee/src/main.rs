@@ -7,8 +7,11 @@ use levee::command::{Command, CommandLine, Server};
 use levee::{admin_client, explain, manual, settings};
 use levee_vocab::{Purge, PurgeError, PurgeKind};
 
+/// See `levee_net::Allocator` for why it is not the one of the C library.
+#[global_allocator]
+static ALLOCATOR: levee_net::Allocator = levee_net::Allocator;
+
 fn main() -> ExitCode {
-    levee_net::settle_allocator();
     let done = match CommandLine::parse().command {
         Command::Serve(serve) => levee::serve::run(&serve),
         Command::Registry(registry) => levee::serve::run_registry(&registry),

@@ -21,7 +21,7 @@ mod socket;
 mod tcp_info;
 
 pub use allocations::CountingAllocator;
-pub use allocator::{MAPPED_FROM, settle_allocator};
+pub use allocator::Allocator;
 pub use clock::Clock;
 pub use glance::{local_address, peek, take};
 pub use inherited::Inherited;

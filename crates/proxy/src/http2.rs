@@ -11,8 +11,8 @@
 //! other. So there is one copy of what a request gets, whatever protocol it came by, and HTTP/3
 //! will be one more kind of session and stream.
 //!
-//! The library does no I/O of its own: it reads and writes a [`Pipe`], which the core fills and
-//! empties. A turn's frames of all streams leave in one write.
+//! The library does no I/O of its own: it reads and writes a [`pipe::Pipe`], which the core fills
+//! and empties. A turn's frames of all streams leave in one write.
 //!
 //! Not done here: server push (browsers have dropped it), priorities (streams take turns),
 //! CONNECT and WebSocket over HTTP/2 (RFC 8441; browsers then use HTTP/1.1), h2c by Upgrade

@@ -33,6 +33,7 @@ fn levee(folder: &Path, arguments: &[&str]) -> Said {
 #[test]
 fn check_tells_every_mistake_with_its_line_and_explain_where_values_come_from() {
     let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("public")).unwrap();
     let write = |text: &str| fs::write(folder.path().join("levee.toml"), text).unwrap();
     write(
         "[site]\nname = \"news.example.org\"\nfoldr = \"public\"\n\

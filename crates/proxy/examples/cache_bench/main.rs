@@ -12,6 +12,10 @@ mod traces;
 
 use std::process::ExitCode;
 
+/// As in the server: what is weighed is its memory.
+#[global_allocator]
+static ALLOCATOR: levee_net::Allocator = levee_net::Allocator;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {

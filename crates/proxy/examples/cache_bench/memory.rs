@@ -21,7 +21,6 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         Some(text) => text.parse().map_err(|_| format!("{text} is no number"))?,
         None => URLS,
     };
-    levee_net::settle_allocator();
     let before = resident()?;
     let began = Instant::now();
     let cache = BareCache::new(LIMIT, 1 << 20);

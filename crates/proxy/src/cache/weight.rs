@@ -1,28 +1,39 @@
 //! What an allocation costs the process, beside what was asked for.
 //!
-//! The cache's limit is a promise about memory, so what the allocator adds counts: its header and
-//! rounding, whole pages for what is large, and the holes between what is small. The last is a
-//! measured share: `cargo xtask bench memory` sends ten million objects of all sizes through a
-//! cache and weighs the process.
+//! The cache's limit is a promise about memory, so what the allocator adds counts: jemalloc rounds
+//! every allocation up to a size class, four to each doubling, and whole pages from 16 KiB on.
+//! What its runs of pages have free is a measured share: `cargo xtask bench memory` sends ten
+//! million objects of all sizes through a cache and weighs the process.
 
-use levee_net::MAPPED_FROM;
-
-/// Header, and alignment (glibc).
-const HEADER: usize = 8;
-const ALIGNMENT: usize = 16;
-const LEAST: usize = 32;
+const QUANTUM: usize = 16;
+/// Up to here the classes are all multiples of the quantum.
+const LINEAR_MAX: usize = 128;
+/// From here on an allocation has pages of its own, and one more that places it.
+const LARGE: usize = 16 * 1024;
 const PAGE: usize = 4096;
-/// Of what lies on the heap a fifth more, for the holes that objects of other sizes leave.
-const HOLES: usize = 5;
+/// Of what is small a tenth more, for places in runs that no object has taken.
+const FREE_PLACES: usize = 10;
 
 /// Bytes that an allocation of `bytes` takes.
 pub(super) const fn allocation(bytes: usize) -> usize {
-    if bytes >= MAPPED_FROM {
-        return (bytes + 2 * HEADER).next_multiple_of(PAGE);
+    let class = size_class(bytes);
+    if class >= LARGE {
+        return class + PAGE;
     }
-    let rounded = (bytes + HEADER).next_multiple_of(ALIGNMENT);
-    let rounded = if rounded < LEAST { LEAST } else { rounded };
-    rounded + rounded / HOLES
+    class + class / FREE_PLACES
+}
+
+/// The size class of jemalloc that holds `bytes`.
+const fn size_class(bytes: usize) -> usize {
+    if bytes <= LINEAR_MAX {
+        return match bytes {
+            0 => QUANTUM,
+            bytes => bytes.next_multiple_of(QUANTUM),
+        };
+    }
+    // Four classes to each doubling: a quarter of the largest power of two below apart.
+    let doubling = 1 << (usize::BITS - 1 - (bytes - 1).leading_zeros());
+    bytes.next_multiple_of(doubling / 4)
 }
 
 /// Bytes of a `Bytes` of its own: what it holds, and the counter of those who share it.
@@ -40,10 +51,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_allocation_costs_its_rounding_and_its_share_of_holes() {
-        assert_eq!(allocation(0), 38);
-        assert_eq!(allocation(100), 134);
-        assert_eq!(allocation(MAPPED_FROM), MAPPED_FROM + PAGE);
-        assert_eq!(allocation(100_000) % PAGE, 0);
+    fn sizes_are_rounded_as_jemalloc_rounds_them() {
+        let classes = [
+            (0, 16),
+            (16, 16),
+            (17, 32),
+            (128, 128),
+            (129, 160),
+            (160, 160),
+            (161, 192),
+            (256, 256),
+            (257, 320),
+            (4097, 5120),
+            (16_384, 16_384),
+            (16_385, 20_480),
+            (1 << 20, 1 << 20),
+            ((1 << 20) + 1, (1 << 20) + (1 << 18)),
+        ];
+        for (bytes, class) in classes {
+            assert_eq!(size_class(bytes), class, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn an_allocation_costs_its_class_and_its_share_of_free_places() {
+        assert_eq!(allocation(100), 112 + 11);
+        assert_eq!(allocation(100_000), 114_688 + PAGE);
     }
 }

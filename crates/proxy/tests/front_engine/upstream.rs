@@ -1,6 +1,8 @@
 //! A site whose pages come from an application.
 
-use crate::support::{Setup, get, origin};
+use std::time::Instant;
+
+use crate::support::{PATIENCE, Setup, get, origin};
 
 fn echo(head: &str) -> String {
     let length = head.len();
@@ -107,7 +109,16 @@ fn cache_status_says_what_the_cache_did() {
         said(&get("/kept")),
         ["inner; hit", "levee; fwd=uri-miss; stored; ttl="]
     );
-    assert_eq!(said(&get("/kept")), ["inner; hit", "levee; hit; ttl="]);
+    // Who comes before the object is kept shares the fetch, which is as good.
+    let is_shared = |said: &[String]| said.iter().any(|line| line.contains("collapsed"));
+    let end = Instant::now() + PATIENCE;
+    let next = loop {
+        let next = said(&get("/kept"));
+        if !is_shared(&next) || Instant::now() > end {
+            break next;
+        }
+    };
+    assert_eq!(next, ["inner; hit", "levee; hit; ttl="]);
     assert_eq!(said(&get("/private")), ["levee; fwd=uri-miss"]);
     assert_eq!(said(&get("/private")), ["levee; fwd=bypass"]);
     let post = "POST /kept HTTP/1.1\r\nHost: site.example\r\nContent-Length: 0\r\n\r\n";
