@@ -24,6 +24,7 @@ mod background;
 mod body;
 mod counters;
 mod dial;
+mod early;
 mod exchange;
 mod lane;
 mod pool;

@@ -40,6 +40,7 @@ pub(crate) struct Flow {
     closing: Closing,
     is_head: bool,
     knows_chunks: bool,
+    early: Early,
     tags: TagLine,
     status: u16,
     upload: Option<Upload>,
@@ -64,6 +65,7 @@ pub(crate) struct FlowStart {
     pub closing: Closing,
     pub is_head: bool,
     pub knows_chunks: bool,
+    pub early: Early,
     pub tags: TagLine,
 }
 
@@ -72,6 +74,14 @@ pub(crate) struct FlowStart {
 pub(crate) enum TagLine {
     Hidden,
     Shown,
+}
+
+/// What becomes of interim responses of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    PassedOn,
+    /// HTTP/1.0 does not know them.
+    Dropped,
 }
 
 /// What comes next.
@@ -139,6 +149,7 @@ impl Flow {
             closing: start.closing,
             is_head: start.is_head,
             knows_chunks: start.knows_chunks,
+            early: start.early,
             tags: start.tags,
             upload: start.upload,
             interim,
@@ -168,6 +179,7 @@ impl Flow {
             closing: Closing::Stay,
             is_head: false,
             knows_chunks: true,
+            early: Early::Dropped,
             tags: TagLine::Hidden,
             status: 0,
             upload: None,
@@ -238,6 +250,10 @@ impl Flow {
             match self.cut(progress) {
                 Progress::Nothing if out.is_empty() => return Flowed::Nothing,
                 Progress::Nothing => return Flowed::More(Body::Empty),
+                Progress::Early(early) if self.early == Early::PassedOn => {
+                    out.extend_from_slice(&early);
+                }
+                Progress::Early(_) => {}
                 Progress::Head(head) => self.write_head(&head, now, out),
                 Progress::Body(bytes) => {
                     self.begin_chunk(bytes.len() as u64, out);

@@ -20,8 +20,8 @@ use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{
     Miss, ObjectKey, Place, Purpose, RequestHeaders, Source, Space, push_hit, tunnel_channel,
 };
-use crate::flow::{Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
-use crate::request::{BodyLength, Request, Upgrade};
+use crate::flow::{Early, Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
+use crate::request::{BodyLength, Request, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
 
@@ -307,6 +307,10 @@ impl Core {
             expectation: request.expectation(),
             is_head: request.method == "HEAD",
             knows_chunks: knows_chunks(request),
+            early: match request.version {
+                Version::Http10 => Early::Dropped,
+                Version::Http11 | Version::Http2 => Early::PassedOn,
+            },
             tags: match visit.kind {
                 Kind::Fetch => TagLine::Shown,
                 Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {

@@ -27,8 +27,8 @@ use super::pool::{History, Lease, Unanswered};
 use super::request::{Upload, build};
 use super::response::Arrival;
 use super::task::Fetch;
-use super::tunnel;
-use crate::flight::{BodyReceiver, Fault, FetchError, Place, UploadWatch};
+use super::{early, tunnel};
+use crate::flight::{BodyReceiver, Fault, FetchError, Place, Purpose, UploadWatch};
 use crate::upstream::Claim;
 
 /// The head of a response, and the connection on which its body comes.
@@ -97,6 +97,10 @@ impl Fetch {
         let mut request = build(&self.asker, &self.intent, upload)?;
         if self.body.as_ref().is_some_and(BodyReceiver::is_tunnel) {
             tunnel::ask_for(request.headers_mut());
+        }
+        match self.asker.source.purpose {
+            Purpose::Upstream => early::pass_on(&mut request, &self.ticket.flight),
+            Purpose::Rescue => {}
         }
         Ok(request)
     }

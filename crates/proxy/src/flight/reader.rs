@@ -105,6 +105,7 @@ impl Reader {
 /// What a reader finds.
 pub(crate) enum View {
     Nothing,
+    Early(Bytes),
     Head(Arc<ResponseHead>),
     Piece(Piece),
     End,

@@ -8,7 +8,7 @@
 //! (another variant, other credentials, an answer that is for one visitor alone) keeps its place
 //! and is given another flight by the fetch task ([`Flight::reseat`]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -41,6 +41,8 @@ struct State {
     kept: Kept,
     /// The head as the first reader gets it, where it is more than others may have.
     first_head: Option<Arc<ResponseHead>>,
+    /// Interim responses that the first reader has not seen.
+    early: VecDeque<Bytes>,
     buffer: Buffer,
     readers: BTreeMap<u64, Reader>,
     next_reader: u64,
@@ -60,6 +62,9 @@ enum Phase {
     /// It broke off, or was cancelled.
     Failed(FetchError),
 }
+
+/// Interim responses that wait to be read.
+const EARLY_MAX: usize = 4;
 
 impl Flight {
     /// A flight that has just been asked for, and the place of the request by which it is fetched.
@@ -98,6 +103,7 @@ impl Flight {
             state: Mutex::new(State {
                 phase: Phase::Asked,
                 kept: Kept::Whole,
+                early: VecDeque::new(),
                 first_head: None,
                 buffer: Buffer::default(),
                 readers,
@@ -173,8 +179,12 @@ impl Flight {
             }
             seat @ (Seat::Waiting(_) | Seat::Reading) => {
                 place.seat = seat;
+                let is_first = reader == FIRST && head == HeadSeen::No;
+                if is_first && let Some(early) = state.early.pop_front() {
+                    return View::Early(early);
+                }
                 let own = state.first_head.as_ref();
-                let own = own.filter(|_| reader == FIRST && head == HeadSeen::No);
+                let own = own.filter(|_| is_first);
                 match (own, state.phase.has_head()) {
                     (Some(own), true) => View::Head(Arc::clone(own)),
                     (Some(_) | None, _) => {
@@ -187,12 +197,18 @@ impl Flight {
             View::Nothing => place.attention = Attention::Asleep,
             View::Piece(Piece::Bytes(bytes)) => place.position += bytes.len() as u64,
             View::Piece(Piece::File { length, .. }) => place.position += length,
-            View::Head(_) | View::End | View::Failed(_) | View::Stored(..) | View::Moved(_) => {}
+            View::Early(_)
+            | View::Head(_)
+            | View::End
+            | View::Failed(_)
+            | View::Stored(..)
+            | View::Moved(_) => {}
         }
         drop(guard);
         match &view {
             View::Piece(_) => self.progress.notify_one(),
             View::Nothing
+            | View::Early(_)
             | View::Head(_)
             | View::End
             | View::Failed(_)
@@ -280,6 +296,16 @@ impl Flight {
             .readers
             .get(&reader)
             .map(|place| (Arc::clone(&place.waker), place.connection))
+    }
+
+    /// Passes an interim response on to the reader by whose request the flight is fetched. Only a
+    /// few wait for one who is slow: they are hints.
+    pub fn inform(&self, early: Bytes) {
+        let mut state = lock(&self.state);
+        if matches!(state.phase, Phase::Asked) && state.early.len() < EARLY_MAX {
+            state.early.push_back(early);
+            self.wake_all(state);
+        }
     }
 
     /// Adds a piece of the body; returns how many bytes are in memory now.

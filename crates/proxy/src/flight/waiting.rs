@@ -32,6 +32,9 @@ enum At {
 pub enum Progress {
     /// Nothing yet. The waker is called when there is.
     Nothing,
+    /// An interim response (RFC 9110 section 15.2), ready to be sent; before the head, for the
+    /// visitor by whose request the object is fetched.
+    Early(Bytes),
     /// Status and headers; once, first.
     Head(Arc<ResponseHead>),
     /// The next bytes of the body.
@@ -133,6 +136,7 @@ impl Waiting {
             };
             match view {
                 View::Nothing => return Progress::Nothing,
+                View::Early(bytes) => return Progress::Early(bytes),
                 View::Head(head) => {
                     self.head = HeadSeen::Yes;
                     return Progress::Head(head);
@@ -201,7 +205,7 @@ impl Progress {
         match self {
             Self::Body(bytes) => bytes.len() as u64,
             Self::File { length, .. } => *length,
-            Self::Nothing | Self::Head(_) | Self::End | Self::Failed(_) => 0,
+            Self::Nothing | Self::Early(_) | Self::Head(_) | Self::End | Self::Failed(_) => 0,
         }
     }
 }

@@ -140,6 +140,7 @@ impl Window {
                 },
             },
             other @ (Progress::Nothing
+            | Progress::Early(_)
             | Progress::Head(_)
             | Progress::End
             | Progress::Failed(_)) => other,

@@ -401,6 +401,7 @@ impl Visitor {
             Progress::Head(head) => Ok(head),
             Progress::Failed(error) => Err(error),
             other @ (Progress::Nothing
+            | Progress::Early(_)
             | Progress::Body(_)
             | Progress::File { .. }
             | Progress::End) => panic!("a head was expected, not {other:?}"),
@@ -415,6 +416,7 @@ impl Visitor {
                 Progress::End => break,
                 Progress::Failed(error) => return Err(error),
                 progress @ (Progress::Nothing
+                | Progress::Early(_)
                 | Progress::Head(_)
                 | Progress::Body(_)
                 | Progress::File { .. }) => read.extend(content(&progress)),
@@ -443,7 +445,11 @@ pub fn content(progress: &Progress) -> Vec<u8> {
             std::os::unix::fs::FileExt::read_exact_at(&***file, &mut bytes, *offset).unwrap();
             bytes
         }
-        other @ (Progress::Nothing | Progress::Head(_) | Progress::End | Progress::Failed(_)) => {
+        other @ (Progress::Nothing
+        | Progress::Early(_)
+        | Progress::Head(_)
+        | Progress::End
+        | Progress::Failed(_)) => {
             panic!("a piece of the body was expected, not {other:?}")
         }
     }

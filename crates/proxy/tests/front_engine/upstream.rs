@@ -139,3 +139,30 @@ fn proxy_status_says_why_there_is_no_answer() {
         "levee; error=http_protocol_error"
     );
 }
+
+#[test]
+fn early_hints_come_before_the_response_to_those_who_know_them() {
+    let running = Setup {
+        upstream: Some(origin(|_| {
+            let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n";
+            let response = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\
+                            Connection: close\r\n\r\nok";
+            format!("{hints}{response}")
+        })),
+        ..Setup::default()
+    }
+    .start();
+    for _ in 0..2 {
+        let mut client = running.connect();
+        client.send(get("/"));
+        let hints = client.receive_head();
+        assert_eq!(
+            (hints.status, hints.header("link")),
+            (103, "</a.css>; rel=preload")
+        );
+        let response = client.receive();
+        assert_eq!((response.status, response.text()), (200, "ok"));
+    }
+    let old = running.ask("GET / HTTP/1.0\r\nHost: site.example\r\n\r\n");
+    assert_eq!((old.status, old.text()), (200, "ok"));
+}
