@@ -35,6 +35,7 @@ pub fn run(serve: &Serve) -> Result<(), String> {
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .thread_name("slow-side")
+        .on_thread_start(levee_net::keep_nothing_freed)
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;

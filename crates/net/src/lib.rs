@@ -21,7 +21,7 @@ mod socket;
 mod tcp_info;
 
 pub use allocations::CountingAllocator;
-pub use allocator::Allocator;
+pub use allocator::{Allocator, keep_nothing_freed};
 pub use clock::Clock;
 pub use glance::{local_address, peek, take};
 pub use inherited::Inherited;

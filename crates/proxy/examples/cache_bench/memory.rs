@@ -30,6 +30,8 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
         for thread in 0..THREADS {
             let (cache, most_counted, most_resident) = (&cache, &most_counted, &most_resident);
             scope.spawn(move || {
+                // As the threads that fetch.
+                levee_net::keep_nothing_freed();
                 let mut random = Random::from_seed(thread);
                 for number in (thread..urls).step_by(THREADS as usize) {
                     keep(cache, number, &mut random);
