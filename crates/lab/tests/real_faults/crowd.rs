@@ -17,7 +17,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::http;
-use crate::stage::{INTERVAL, PAGES, Place, TOLERANCE, body_of, page, until};
+use crate::stage::{
+    ALICE, INTERVAL, NEWS, PAGES, Place, RUSH, TOLERANCE, Town, body_of, page, until,
+};
 
 /// The papers' rule: what takes longer than 7 s has failed.
 const PATIENCE: Duration = Duration::from_secs(7);
@@ -78,6 +80,19 @@ impl Hop {
         let location = self.answer.as_ref().ok()?.location.as_deref()?;
         location.strip_prefix("http://")?.split('/').next()
     }
+}
+
+/// What most tests begin with: alice is the one whom the origin knows, and its crowd is redirected
+/// to her, at an alias.
+pub fn in_a_rescue() -> (Town, Place, Place, Crowd, String) {
+    let town = Town::new();
+    let alice = town.start(&ALICE);
+    let news = town.start(&NEWS);
+    news.knows(&["alice"]);
+    let crowd = Crowd::send(&news, RUSH);
+    let alias = news.rescued_by("alice");
+    crowd.is_redirected_to(&alias);
+    (town, news, alice, crowd, alias)
 }
 
 impl Crowd {

@@ -2,7 +2,7 @@
 
 use crate::crowd::{
     Crowd, Page, assert_all_are_right, assert_nobody_is_led_astray, assert_redirects_stop,
-    assert_the_name_answers, count,
+    assert_the_name_answers, count, in_a_rescue,
 };
 use crate::http;
 use crate::stage::{ALICE, BOB, NEWS, PAGES, RUSH, Town, body_of, page, until};
@@ -37,13 +37,7 @@ fn redirects_to_a_killed_rescue_server_stop_within_one_interval() {
 
 #[test]
 fn a_killed_rescue_server_that_returns_leads_its_old_alias_back_to_the_origin() {
-    let town = Town::new();
-    let mut alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let old = news.rescued_by("alice");
-    crowd.is_redirected_to(&old);
+    let (_town, news, mut alice, crowd, old) = in_a_rescue();
     alice.kill();
     alice.restart();
     // While the origin might still redirect here, the old alias leads nowhere.
@@ -68,13 +62,7 @@ fn a_killed_rescue_server_that_returns_leads_its_old_alias_back_to_the_origin() 
 
 #[test]
 fn a_rescue_server_is_free_again_when_its_origin_is_killed() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let mut news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, mut news, alice, crowd, alias) = in_a_rescue();
     // Every page was fetched by then, so visitors at the alias have something to read.
     until("all pages in alice's cache", || {
         let visits = crowd.seen();

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-use crate::crowd::{Crowd, assert_all_are_right, assert_the_name_answers};
+use crate::crowd::{Crowd, assert_all_are_right, assert_the_name_answers, in_a_rescue};
 use crate::http;
 use crate::stage::{ALICE, INTERVAL, NEWS, Place, RUSH, Town, body_of, page, until};
 
@@ -29,13 +29,7 @@ fn a_rescue_server_that_is_stopped_in_mid_crowd_loses_no_visitor() {
 
 #[test]
 fn an_origin_that_is_stopped_in_mid_crowd_answers_all_it_took_and_lets_its_helper_go() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let mut news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, mut news, alice, crowd, _alias) = in_a_rescue();
     let download = Download::begin(&news);
     news.ask_to_stop();
     download.arrives_whole();
@@ -89,13 +83,7 @@ fn a_reload_in_mid_crowd_drops_no_connection() {
 
 #[test]
 fn an_alias_leads_back_when_the_crowd_has_left_and_nobody_goes_in_circles() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, news, alice, crowd, alias) = in_a_rescue();
     let visits = crowd.leave();
     assert_the_name_answers(&visits);
     assert_all_are_right(&visits);

@@ -5,8 +5,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::crowd::{Crowd, Page, assert_redirects_stop, assert_the_name_answers, count};
-use crate::stage::{ALICE, BOB, INTERVAL, NEWS, RUSH, Town};
+use crate::crowd::{
+    Crowd, Page, assert_redirects_stop, assert_the_name_answers, count, in_a_rescue,
+};
+use crate::stage::{BOB, INTERVAL, NEWS, RUSH, Town};
 
 #[test]
 fn redirects_to_a_hanging_rescue_server_stop_within_three_intervals() {
@@ -81,13 +83,7 @@ fn a_peer_that_says_ok_and_nothing_else_is_left_within_three_intervals() {
 
 #[test]
 fn a_silent_origin_is_given_up_by_its_rescue_server() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, news, alice, crowd, alias) = in_a_rescue();
     news.freeze();
     alice.is_normal_again();
     // Frozen for longer than anybody waits: whoever still waits by then is answered, and the crowd

@@ -7,7 +7,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::crowd::{Crowd, assert_all_are_right, assert_nobody_is_led_astray, redirects_to};
+use crate::crowd::{
+    Crowd, assert_all_are_right, assert_nobody_is_led_astray, in_a_rescue, redirects_to,
+};
 use crate::stage::{ALICE, INTERVAL, NEWS, Place, RUSH, Town, until};
 
 /// The loader finds the folder of this machine's architecture.
@@ -57,13 +59,7 @@ fn a_date_that_is_set_in_mid_crowd_changes_nothing() {
 
 #[test]
 fn an_origin_that_was_suspended_goes_on_where_it_was() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, news, alice, crowd, _alias) = in_a_rescue();
     suspend(&news, &crowd, 3);
     // Whichever side noticed first: the rescue goes on, or begins anew.
     let alias = news.rescued_by("alice");
@@ -80,13 +76,7 @@ fn an_origin_that_was_suspended_goes_on_where_it_was() {
 
 #[test]
 fn a_rescue_server_that_was_suspended_for_less_than_two_intervals_is_kept() {
-    let town = Town::new();
-    let alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
-    news.knows(&["alice"]);
-    let crowd = Crowd::send(&news, RUSH);
-    let alias = news.rescued_by("alice");
-    crowd.is_redirected_to(&alias);
+    let (_town, news, alice, crowd, alias) = in_a_rescue();
     suspend(&alice, &crowd, 1);
     crowd.is_redirected_to(&alias);
     assert_all_are_right(&crowd.leave());
