@@ -58,6 +58,17 @@ pub const LAYERS: &[Layer] = &[
         may_use: &["levee-vocab", "levee-registry"],
     },
     Layer {
+        folder: "crates/sim",
+        package: "levee-sim",
+        ring: Ring::Pure,
+        may_use: &[
+            "levee-vocab",
+            "levee-wire",
+            "levee-registry",
+            "levee-control",
+        ],
+    },
+    Layer {
         folder: "crates/net",
         package: "levee-net",
         ring: Ring::Shell,
@@ -90,6 +101,7 @@ pub const LAYERS: &[Layer] = &[
             "levee-wire",
             "levee-registry",
             "levee-control",
+            "levee-sim",
             "levee-net",
             "levee-observe",
             "levee-proxy",
@@ -106,6 +118,7 @@ pub const LAYERS: &[Layer] = &[
             "levee-wire",
             "levee-registry",
             "levee-control",
+            "levee-sim",
             "levee-net",
             "levee-observe",
         ],

@@ -11,10 +11,10 @@ use std::time::Duration;
 use levee_control::GateLimits;
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
-use crate::sim::crowd::{Arrivals, CrowdSettings, Wants};
-use crate::sim::site::{SiteSettings, Totals, default_parameters};
-use crate::sim::trace::Detail;
-use crate::sim::{SiteId, World};
+use levee_sim::crowd::{Arrivals, CrowdSettings, Wants};
+use levee_sim::site::{SiteSettings, Totals, default_parameters};
+use levee_sim::trace::Detail;
+use levee_sim::{SiteId, World};
 
 /// The machines of the paper and their D_out in kB/s; the first is the origin server.
 pub const MACHINES: [(&str, u64); 6] = [
@@ -176,7 +176,7 @@ fn machine_of(world: &World, link: LinkId) -> &'static str {
         rescues.find(|rescue| rescue.link == link)
     });
     let host = peer.map(|rescue| rescue.peer.host);
-    let is_host = |site: &crate::sim::site::Site| Some(site.name()) == host.as_ref();
+    let is_host = |site: &levee_sim::site::Site| Some(site.name()) == host.as_ref();
     let position = world.sites.iter().position(is_host);
     position.map_or("?", |position| MACHINES[position].0)
 }

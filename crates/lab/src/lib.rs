@@ -10,7 +10,6 @@ pub mod load;
 pub mod popularity;
 pub mod processes;
 pub mod report;
-pub mod sim;
 pub mod simulate;
 pub mod site;
 pub mod soak;

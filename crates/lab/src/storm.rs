@@ -1,8 +1,8 @@
 //! Storms: many sites, many crowds, many faults, all drawn from one seed.
 //!
 //! Why: stories show what somebody has thought of. A storm finds what nobody has: the invariants of
-//! `sim::watch` are checked at every event, and when crowds have left and faults are healed, every
-//! site must be back to normal within a bound that follows from its settings.
+//! `levee_sim::watch` are checked at every event, and when crowds have left and faults are healed,
+//! every site must be back to normal within a bound that follows from its settings.
 //!
 //! How: a `Timetable` is drawn from the seed, a `World` plays it. When an invariant breaks, the
 //! same seed is played again with its trace written down, and the report says how to repeat it.
@@ -15,10 +15,10 @@ use std::time::Duration;
 use levee_control::{GateLimits, Parameters};
 use levee_vocab::{ByteRate, Random, ServerState, Timestamp};
 
-use crate::sim::site::{SiteSettings, default_parameters};
-use crate::sim::trace::Detail;
-use crate::sim::watch::{Invariant, Violation};
-use crate::sim::{SiteId, World};
+use levee_sim::site::{SiteSettings, default_parameters};
+use levee_sim::trace::Detail;
+use levee_sim::watch::{Invariant, Violation};
+use levee_sim::{SiteId, World};
 use timetable::Timetable;
 
 /// How many storms, from which seed, of which size.

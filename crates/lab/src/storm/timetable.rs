@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use levee_vocab::{Random, Timestamp};
 
-use crate::sim::crowd::{Arrivals, CrowdSettings, Wants};
-use crate::sim::faults::Death;
-use crate::sim::network::Place;
-use crate::sim::site::Voice;
-use crate::sim::{SiteId, World};
+use levee_sim::crowd::{Arrivals, CrowdSettings, Wants};
+use levee_sim::faults::Death;
+use levee_sim::network::Place;
+use levee_sim::site::Voice;
+use levee_sim::{SiteId, World};
 
 /// Acts in the order of their times.
 #[derive(Debug)]

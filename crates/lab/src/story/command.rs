@@ -24,7 +24,7 @@ use std::time::Duration;
 use levee_vocab::{ByteRate, ServerState};
 use thiserror::Error;
 
-use crate::sim::crowd::{Arrivals, Wants};
+use levee_sim::crowd::{Arrivals, Wants};
 
 /// Something that a story does or asks.
 #[derive(Clone, Debug, PartialEq)]

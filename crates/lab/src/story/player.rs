@@ -7,12 +7,12 @@ use levee_vocab::{ByteRate, ServerState};
 use thiserror::Error;
 
 use super::command::{Command, Expectation, Happening, Membership, Setting};
-use crate::sim::crowd::{Arrivals, CrowdSettings, Wants};
-use crate::sim::faults::Death;
-use crate::sim::network::Place;
-use crate::sim::request::CrowdId;
-use crate::sim::site::{SiteSettings, Voice, default_parameters};
-use crate::sim::{SiteId, World};
+use levee_sim::crowd::{Arrivals, CrowdSettings, Wants};
+use levee_sim::faults::Death;
+use levee_sim::network::Place;
+use levee_sim::request::CrowdId;
+use levee_sim::site::{SiteSettings, Voice, default_parameters};
+use levee_sim::{SiteId, World};
 
 /// A world and the settings of the sites that the story adds to it.
 #[derive(Debug)]

@@ -3,10 +3,10 @@
 use levee_control::Candidate;
 use levee_vocab::{ByteRate, FetchKey, LinkId};
 
-use crate::sim::SiteId;
-use crate::sim::cache::ObjectKey;
-use crate::sim::links::{ConnectionId, Message, Side};
-use crate::sim::request::{Answer, CrowdId, RequestId};
+use crate::world::SiteId;
+use crate::world::cache::ObjectKey;
+use crate::world::links::{ConnectionId, Message, Side};
+use crate::world::request::{Answer, CrowdId, RequestId};
 
 /// Something that happens at its time.
 #[derive(Debug)]

@@ -3,11 +3,11 @@
 
 use levee_vocab::{HostName, Timestamp};
 
-use crate::sim::crowd::{PATIENCE, Wants};
-use crate::sim::event::{Arrival, Event};
-use crate::sim::network::Place;
-use crate::sim::request::{Answer, CrowdId, Fate, Request, RequestId, Role};
-use crate::sim::{SiteId, World};
+use crate::world::crowd::{PATIENCE, Wants};
+use crate::world::event::{Arrival, Event};
+use crate::world::network::Place;
+use crate::world::request::{Answer, CrowdId, Fate, Request, RequestId, Role};
+use crate::world::{SiteId, World};
 
 /// Bytes of an answer to HEAD.
 const HEAD_ANSWER_BYTES: u64 = 250;

@@ -6,15 +6,15 @@ use std::time::Duration;
 use levee_control::{Brain, Candidate, Gate, Input, LoadSample, Output};
 use levee_vocab::{ByteRate, Timestamp};
 
-use crate::sim::cache::RescueCache;
-use crate::sim::event::{Event, Inner, RegistryEvent};
-use crate::sim::links::Message;
-use crate::sim::meter::Meter;
-use crate::sim::network::Place;
-use crate::sim::pacer::Pacer;
-use crate::sim::registry::on_the_wire;
-use crate::sim::site::{Poll, Process, Running};
-use crate::sim::{SiteId, World};
+use crate::world::cache::RescueCache;
+use crate::world::event::{Event, Inner, RegistryEvent};
+use crate::world::links::Message;
+use crate::world::meter::Meter;
+use crate::world::network::Place;
+use crate::world::pacer::Pacer;
+use crate::world::registry::on_the_wire;
+use crate::world::site::{Poll, Process, Running};
+use crate::world::{SiteId, World};
 
 /// Requests that a site may have open at once; the level of the resource `connections` follows.
 const CONNECTIONS_MAX: f64 = 20_000.0;

@@ -14,7 +14,7 @@ use std::fmt;
 use levee_control::{AliasRecord, Ask, Brain, OriginPhase, Redirectability, RoutePlan};
 use levee_vocab::{HostName, LinkId, ServerState, Timestamp};
 
-use crate::sim::SiteId;
+use crate::world::SiteId;
 
 /// What was seen so far, and what should not have been.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use levee_vocab::{Random, Timestamp};
 
-use crate::sim::SiteId;
-use crate::sim::request::Fate;
+use crate::world::SiteId;
+use crate::world::request::Fate;
 
 /// When visitors come.
 #[derive(Clone, Debug, PartialEq)]

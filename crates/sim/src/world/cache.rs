@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
 
-use crate::sim::request::RequestId;
+use crate::world::request::RequestId;
 
 /// An object of an origin. Objects of two origins never mix: the origin is part of the key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

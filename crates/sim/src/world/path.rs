@@ -6,13 +6,13 @@ use std::time::Duration;
 use levee_control::{Ask, Destination, OriginRoute, Redirectability, Verdict};
 use levee_vocab::{HostName, WebAddress};
 
-use crate::sim::event::{Event, Inner};
-use crate::sim::meter::Account;
-use crate::sim::network::Place;
-use crate::sim::pacer::SendClass;
-use crate::sim::request::{Answer, RequestId};
-use crate::sim::site::{Job, Poll};
-use crate::sim::{SiteId, World};
+use crate::world::event::{Event, Inner};
+use crate::world::meter::Account;
+use crate::world::network::Place;
+use crate::world::pacer::SendClass;
+use crate::world::request::{Answer, RequestId};
+use crate::world::site::{Job, Poll};
+use crate::world::{SiteId, World};
 
 /// Bytes of a refusal, or of any other answer without a body.
 const HEAD_BYTES: u64 = 180;

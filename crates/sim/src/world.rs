@@ -6,7 +6,7 @@
 //!
 //! How: one queue of events, ordered by time. Each site runs the same `Brain` and `Gate` as the
 //! server. What the server's shell does around them (links, registry client, cache, pacer, meter)
-//! is modelled in the files of `sim/`, one each. Crowds of visitors follow redirects as browsers
+//! is modelled in the files of `world/`, one each. Crowds of visitors follow redirects as browsers
 //! do.
 //!
 //! What it does not do: decide. Every decision comes from `levee_control`. It also has no bytes: a
@@ -38,16 +38,16 @@ use std::time::Duration;
 use levee_control::Candidate;
 use levee_vocab::{ByteRate, HostName, Random, Timestamp, WebAddress};
 
-use crate::sim::crowd::{Crowd, CrowdSettings};
-use crate::sim::event::{Arrival, Event, Inner, RegistryEvent};
-use crate::sim::links::Connection;
-use crate::sim::network::{Network, Place};
-use crate::sim::queue::EventQueue;
-use crate::sim::registry::Directory;
-use crate::sim::request::{CrowdId, Requests};
-use crate::sim::site::{Process, RESCUE_PORT, Site, SiteSettings, Totals, Voice, address_of};
-use crate::sim::trace::Trace;
-use crate::sim::watch::Watch;
+use crate::world::crowd::{Crowd, CrowdSettings};
+use crate::world::event::{Arrival, Event, Inner, RegistryEvent};
+use crate::world::links::Connection;
+use crate::world::network::{Network, Place};
+use crate::world::queue::EventQueue;
+use crate::world::registry::Directory;
+use crate::world::request::{CrowdId, Requests};
+use crate::world::site::{Process, RESCUE_PORT, Site, SiteSettings, Totals, Voice, address_of};
+use crate::world::trace::Trace;
+use crate::world::watch::Watch;
 
 /// Number of a site in its world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

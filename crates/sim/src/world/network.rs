@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use levee_vocab::Random;
 
-use crate::sim::SiteId;
+use crate::world::SiteId;
 
 /// Something that can be cut off from something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::sim::event::{Arrival, Event};
-use crate::sim::links::{ConnectionId, EndPhase, Side};
-use crate::sim::network::Place;
-use crate::sim::registry::Directory;
-use crate::sim::request::RequestId;
-use crate::sim::site::{Job, Process, Running, Voice};
-use crate::sim::{RegistryState, SiteId, World};
+use crate::world::event::{Arrival, Event};
+use crate::world::links::{ConnectionId, EndPhase, Side};
+use crate::world::network::Place;
+use crate::world::registry::Directory;
+use crate::world::request::RequestId;
+use crate::world::site::{Job, Process, Running, Voice};
+use crate::world::{RegistryState, SiteId, World};
 
 /// How a process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

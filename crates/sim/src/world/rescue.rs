@@ -5,12 +5,12 @@ use levee_vocab::{ByteRate, FetchKey, LinkId, WebAddress};
 
 use std::time::Duration;
 
-use crate::sim::event::{Arrival, Event, Inner};
-use crate::sim::links::{Connection, ConnectionId, End, EndPhase, Message, Side};
-use crate::sim::network::Place;
-use crate::sim::registry::on_the_wire;
-use crate::sim::site::{Process, Voice, address_of};
-use crate::sim::{SiteId, World};
+use crate::world::event::{Arrival, Event, Inner};
+use crate::world::links::{Connection, ConnectionId, End, EndPhase, Message, Side};
+use crate::world::network::Place;
+use crate::world::registry::on_the_wire;
+use crate::world::site::{Process, Voice, address_of};
+use crate::world::{SiteId, World};
 
 /// How long a site waits for the answer to its SHUTDOWN.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);

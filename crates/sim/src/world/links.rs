@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use levee_control::RescueCall;
 use levee_vocab::{ByteRate, FetchKey, LinkId, Timestamp, WebAddress};
 
-use crate::sim::SiteId;
+use crate::world::SiteId;
 
 /// Number of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

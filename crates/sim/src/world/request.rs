@@ -2,7 +2,7 @@
 
 use levee_vocab::{HostName, Timestamp};
 
-use crate::sim::SiteId;
+use crate::world::SiteId;
 
 /// Number of a request while it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,13 +7,13 @@ use std::time::Duration;
 use levee_control::{AliasRecord, Brain, Gate, GateLimits, LoadSample, Parameters};
 use levee_vocab::{ByteRate, HostName, LinkId, Timestamp, WebAddress};
 
-use crate::sim::SiteId;
-use crate::sim::cache::{ObjectKey, RescueCache};
-use crate::sim::event::{Event, Fetcher};
-use crate::sim::links::{ConnectionId, Side};
-use crate::sim::meter::{Account, Meter};
-use crate::sim::pacer::Pacer;
-use crate::sim::request::{Answer, RequestId};
+use crate::world::SiteId;
+use crate::world::cache::{ObjectKey, RescueCache};
+use crate::world::event::{Event, Fetcher};
+use crate::world::links::{ConnectionId, Side};
+use crate::world::meter::{Account, Meter};
+use crate::world::pacer::Pacer;
+use crate::world::request::{Answer, RequestId};
 
 /// A site, as a story or a storm asks for it.
 #[derive(Clone, Debug)]

@@ -8,14 +8,14 @@ use std::time::Duration;
 use levee_control::OriginRoute;
 use levee_vocab::{FetchKey, LinkId};
 
-use crate::sim::cache::{Instead, Lookup, ObjectKey};
-use crate::sim::event::{Arrival, Event, Fetcher, Inner};
-use crate::sim::meter::Account;
-use crate::sim::network::Place;
-use crate::sim::pacer::SendClass;
-use crate::sim::request::{Answer, RequestId};
-use crate::sim::site::{Job, Process};
-use crate::sim::{SiteId, World};
+use crate::world::cache::{Instead, Lookup, ObjectKey};
+use crate::world::event::{Arrival, Event, Fetcher, Inner};
+use crate::world::meter::Account;
+use crate::world::network::Place;
+use crate::world::pacer::SendClass;
+use crate::world::request::{Answer, RequestId};
+use crate::world::site::{Job, Process};
+use crate::world::{SiteId, World};
 
 /// How long a rescue server waits for the first byte of an object: the server's default.
 const FETCH_WAIT: Duration = Duration::from_secs(10);
