@@ -15,6 +15,7 @@ mod upload;
 mod wanted;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use levee_vocab::Timestamp;
 
 use crate::answer::{Body, FileHandle};
@@ -22,6 +23,7 @@ use crate::files::Judgement;
 use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting, push_forwarded};
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
+use crate::trailers;
 
 pub(crate) use parts::{Parts, Whole};
 use tunnel::Settled;
@@ -41,6 +43,7 @@ pub(crate) struct Flow {
     is_head: bool,
     knows_chunks: bool,
     early: Early,
+    trailing: Trailing,
     tags: TagLine,
     status: u16,
     upload: Option<Upload>,
@@ -66,6 +69,7 @@ pub(crate) struct FlowStart {
     pub is_head: bool,
     pub knows_chunks: bool,
     pub early: Early,
+    pub trailing: Trailing,
     pub tags: TagLine,
 }
 
@@ -81,6 +85,14 @@ pub(crate) enum TagLine {
 pub(crate) enum Early {
     PassedOn,
     /// HTTP/1.0 does not know them.
+    Dropped,
+}
+
+/// What becomes of the fields behind the body of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trailing {
+    PassedOn,
+    /// The visitor did not say that it takes them.
     Dropped,
 }
 
@@ -150,6 +162,7 @@ impl Flow {
             is_head: start.is_head,
             knows_chunks: start.knows_chunks,
             early: start.early,
+            trailing: start.trailing,
             tags: start.tags,
             upload: start.upload,
             interim,
@@ -180,6 +193,7 @@ impl Flow {
             is_head: false,
             knows_chunks: true,
             early: Early::Dropped,
+            trailing: Trailing::Dropped,
             tags: TagLine::Hidden,
             status: 0,
             upload: None,
@@ -215,6 +229,11 @@ impl Flow {
     /// Whether only the end of the connection tells the end of the response.
     pub fn ends_connection(&self) -> bool {
         self.closing == Closing::Close
+    }
+
+    /// Whether nothing more comes of the response than what was written last.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Over
     }
 
     /// Writes the next bytes to `out`, or gives them as a body.
@@ -347,10 +366,29 @@ impl Flow {
         out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
     }
 
+    /// The fields behind the body that go to the visitor, once the body is over.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        match (&self.source, self.trailing) {
+            (Source::Flight(waiting), Trailing::PassedOn) => waiting.trailers(),
+            (Source::Flight(_) | Source::Parts(_) | Source::Gathering { .. }, _) => None,
+        }
+    }
+
+    fn end_chunks(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"0\r\n");
+        if let Some(trailers) = self.trailers() {
+            trailers::push_lines(trailers, out);
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
     fn end(&mut self, out: &mut Vec<u8>) -> Flowed {
         match self.state {
-            State::Chunks => out.extend_from_slice(b"0\r\n\r\n"),
-            State::InChunks => out.extend_from_slice(b"\r\n0\r\n\r\n"),
+            State::Chunks => self.end_chunks(out),
+            State::InChunks => {
+                out.extend_from_slice(b"\r\n");
+                self.end_chunks(out);
+            }
             State::Head | State::Plain | State::Over => {}
         }
         self.state = State::Over;

@@ -16,11 +16,12 @@ use crate::cache::{self, Freshness, Stored};
 use crate::cacheability::Wish;
 use crate::chunked::Incoming;
 use crate::connection::Connection;
+use crate::connection_fields::welcomes_trailers;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{
     Miss, ObjectKey, Place, Purpose, RequestHeaders, Source, Space, push_hit, tunnel_channel,
 };
-use crate::flow::{Early, Flow, FlowStart, TagLine, Tunnel, Upload, Wanted};
+use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::Upstream;
@@ -311,6 +312,7 @@ impl Core {
                 Version::Http10 => Early::Dropped,
                 Version::Http11 | Version::Http2 => Early::PassedOn,
             },
+            trailing: trailing(request),
             tags: match visit.kind {
                 Kind::Fetch => TagLine::Shown,
                 Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
@@ -325,6 +327,18 @@ impl Core {
         if !connection.incoming.is_done() && request.body == BodyLength::None {
             connection.incoming = Incoming::Done;
         }
+    }
+}
+
+/// Whether trailers go on to the visitor.
+fn trailing(request: &Request<'_, '_>) -> Trailing {
+    let mut welcome = false;
+    request.each("te", &mut |value| welcome |= welcomes_trailers(value));
+    match request.version {
+        // Each response may have them there (RFC 9113 section 8.1).
+        Version::Http2 => Trailing::PassedOn,
+        Version::Http11 if welcome => Trailing::PassedOn,
+        Version::Http11 | Version::Http10 => Trailing::Dropped,
     }
 }
 

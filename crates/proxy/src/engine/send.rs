@@ -76,6 +76,9 @@ impl Core {
             return Go::On;
         };
         if let Transport::Stream(stream) = &mut connection.socket {
+            if let Some(trailers) = answer.flow.as_ref().and_then(|flow| flow.trailers()) {
+                stream.trail(trailers.clone());
+            }
             stream.finish_writing();
             self.settle(answer, Clock.now());
             if stream.is_read() {

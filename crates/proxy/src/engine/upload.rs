@@ -96,6 +96,9 @@ fn pass(flow: &mut Flow, incoming: &mut Incoming, input: &[u8]) -> Passed {
             return Passed::Broken;
         };
         used += step.used;
+        if step.trailers > 0 {
+            flow.feed_trailers(&input[used - step.trailers..used]);
+        }
         let fed = match step.data {
             0 => Fed::Taken,
             data => flow.feed(&input[used - data..used]),

@@ -7,6 +7,7 @@ use levee_wire::ProxiedAddresses;
 
 use super::Core;
 use crate::connection::Connection;
+use crate::connection_fields::ConnectionFields;
 use crate::flight::{Place, Purpose, RequestHeaders};
 use crate::forwarded::{self, FORWARDED_FIELDS, Hop};
 use crate::request::Request;
@@ -21,6 +22,15 @@ pub(super) struct Believed<'a> {
 /// A request's headers as they were sent.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'a>(pub &'a [httparse::Header<'a>]);
+
+impl<'a> Sent<'a> {
+    /// The values of the field `name`, in order.
+    fn values(self, name: &'static str) -> impl Iterator<Item = &'a [u8]> {
+        let fields = self.0.iter();
+        let fields = fields.filter(move |field| field.name.eq_ignore_ascii_case(name));
+        fields.map(|field| field.value)
+    }
+}
 
 impl RequestHeaders for Sent<'_> {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
@@ -92,15 +102,23 @@ impl Core {
     /// The visitor's headers, and who the visitor is. Towards an origin that we rescue the
     /// credentials are left out here already; an application of our own gets them. So are fields of
     /// the visitor's own making: an origin that makes its links by `X-Forwarded-Host` or takes its
-    /// path from `X-Original-URL` would write one visitor's wish into the page that all get.
+    /// path from `X-Original-URL` would write one visitor's wish into the page that all get. What
+    /// the visitor's Connection names ends here, before our own fields are added: nobody may have
+    /// those taken away, nor have an answer kept under a field that its source never saw.
     pub(super) fn headers(
         &self,
         connection: &Connection,
         request: &Request<'_, '_>,
         purpose: Purpose,
     ) -> Vec<(Bytes, Bytes)> {
+        let sent = Sent(request.headers);
+        let of_connection = ConnectionFields::of(sent.values("connection"));
         let is_left_out = |name: &str| {
             let is = |other: &str| name.eq_ignore_ascii_case(other);
+            // We need to know whether trailers are welcome, and whose answer it is.
+            if of_connection.contains(name) && !is("te") && !is("host") {
+                return true;
+            }
             match purpose {
                 Purpose::Rescue => {
                     let own_making = name.get(..2).is_some_and(|x| x.eq_ignore_ascii_case("x-"));
@@ -121,7 +139,7 @@ impl Core {
             .collect();
         if purpose == Purpose::Upstream {
             let hop = self.hop(connection, request);
-            headers.extend(hop.fields(&Sent(request.headers)));
+            headers.extend(hop.fields(&sent));
         }
         headers
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::counters::count;
@@ -24,6 +24,7 @@ use crate::cache::{Body, Stored};
 use crate::cacheability::Keeping;
 use crate::disk::{DiskFull, StoredFile};
 use crate::flight::{FetchError, Kept, Party};
+use crate::trailers;
 
 /// Bytes gathered for one write. A write is a visit to another thread, so not each piece for
 /// itself.
@@ -76,12 +77,21 @@ impl<'a> Filling<'a> {
                 .map_err(|_| FetchError::BodyTimeout)?;
             let Some(frame) = frame else { break };
             let frame = frame.map_err(|error| body_error(&error))?;
-            if let Ok(piece) = frame.into_data() {
-                self.take(piece).await;
+            match frame.into_data() {
+                Ok(piece) => self.take(piece).await,
+                Err(frame) => self.trail(frame),
             }
         }
         self.end().await;
         Ok(())
+    }
+
+    /// The last frame of a body: no piece of it, so its trailers.
+    fn trail(&self, frame: Frame<Bytes>) {
+        let trailers = frame.into_trailers().ok().and_then(trailers::passed_on);
+        if let Some(trailers) = trailers {
+            self.fetch.ticket.flight.trail(trailers);
+        }
     }
 
     async fn take(&mut self, piece: Bytes) {

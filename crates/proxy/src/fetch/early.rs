@@ -10,6 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode, header};
 
+use super::response::Ending;
 use crate::flight::Flight;
 
 /// Longest interim response that is passed on.
@@ -32,7 +33,12 @@ fn written(status: StatusCode, headers: &HeaderMap) -> Option<Bytes> {
     }
     let reason = status.canonical_reason().unwrap_or("Status");
     let mut text = format!("HTTP/1.1 {} {reason}\r\n", status.as_u16()).into_bytes();
-    for (name, value) in headers.iter().filter(|(name, _)| !is_of_hop(name)) {
+    let ending = Ending::of(headers);
+    for (name, value) in headers {
+        //= RFC 9110 section 6.6.2: it speaks of what follows a body, and here none does.
+        if ending.contains(name.as_str()) || *name == header::TRAILER {
+            continue;
+        }
         text.extend_from_slice(name.as_str().as_bytes());
         text.extend_from_slice(b": ");
         text.extend_from_slice(value.as_bytes());
@@ -42,22 +48,6 @@ fn written(status: StatusCode, headers: &HeaderMap) -> Option<Bytes> {
     (text.len() <= BYTES_MAX).then(|| text.into())
 }
 
-/// Fields of the connection, those of framing with them, and Alt-Svc, which would lead visitors
-/// past us.
-fn is_of_hop(name: &header::HeaderName) -> bool {
-    [
-        header::CONNECTION,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::UPGRADE,
-        header::TE,
-        header::TRAILER,
-        header::ALT_SVC,
-    ]
-    .contains(name)
-        || matches!(name.as_str(), "keep-alive" | "proxy-connection")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,7 +55,12 @@ mod tests {
     #[test]
     fn hints_are_passed_on_and_what_is_of_the_connection_is_not() {
         let mut headers = HeaderMap::new();
-        for (name, value) in [("link", "</a.css>; rel=preload"), ("connection", "close")] {
+        for (name, value) in [
+            ("link", "</a.css>; rel=preload"),
+            ("connection", "close, x-hop"),
+            ("x-hop", "secret"),
+            ("alt-svc", "h3=\":443\""),
+        ] {
             headers.insert(name, value.parse().unwrap());
         }
         let text = written(StatusCode::EARLY_HINTS, &headers).unwrap();

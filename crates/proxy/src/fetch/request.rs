@@ -15,6 +15,7 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use crate::cache::Stored;
 use crate::cacheability::{Credentials, DEVICE, normal_encodings};
+use crate::connection_fields::{is_of_connection, welcomes_trailers};
 use crate::flight::{
     Asker, BodyReceiver, BrokenOff, FetchError, Miss, ObjectKey, Purpose, RequestHeaders, Source,
     Space,
@@ -25,22 +26,16 @@ pub(super) const PSEUDONYM: &str = "levee";
 /// Carries the secret of a rescue.
 const FETCH_KEY: &str = "levee-fetch";
 
-/// Fields that end here, beside those that Connection names (RFC 9110 section 7.6.1), and fields
-/// that we write ourselves.
-const OURS: [&str; 13] = [
-    "connection",
+/// Fields that end here beside those of the connection: they are for us alone, or we write them
+/// ourselves.
+const OURS: [&str; 7] = [
     "content-length",
     "expect",
     "host",
-    "keep-alive",
     "levee-fetch",
     "proxy-authenticate",
     "proxy-authorization",
-    "proxy-connection",
-    "te",
     "trailer",
-    "transfer-encoding",
-    "upgrade",
 ];
 
 /// Fields that ask for less than the whole.
@@ -67,6 +62,23 @@ pub(super) enum Intent {
 pub(crate) enum Upload {
     None,
     Stream(BodyReceiver),
+}
+
+/// How the end of a request's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Framing {
+    /// By its length, or there is no body.
+    Known,
+    Chunked,
+}
+
+impl Framing {
+    fn of(body: &Upload) -> Self {
+        match body {
+            Upload::Stream(body) if body.size_hint().exact().is_none() => Self::Chunked,
+            Upload::Stream(_) | Upload::None => Self::Known,
+        }
+    }
 }
 
 impl Asker {
@@ -132,7 +144,7 @@ pub(super) fn build(
 ) -> Result<Request<Upload>, FetchError> {
     let bad = |_| FetchError::BadRequest;
     let target = PathAndQuery::from_maybe_shared(asker.key.target.clone()).map_err(|_| ());
-    let is_chunked = matches!(&body, Upload::Stream(body) if body.size_hint().exact().is_none());
+    let framing = Framing::of(&body);
     let mut request = Request::new(body);
     *request.uri_mut() = Uri::from(target.map_err(bad)?);
     *request.method_mut() = match intent {
@@ -143,11 +155,15 @@ pub(super) fn build(
     let headers = request.headers_mut();
     headers.insert(header::HOST, host.map_err(bad)?);
     copy_headers(asker, intent, headers).map_err(bad)?;
-    if is_chunked {
-        // Unasked, hyper would not send the body of a GET.
-        let chunked = HeaderValue::from_static("chunked");
-        headers.insert(header::TRANSFER_ENCODING, chunked);
+    match framing {
+        Framing::Known => {}
+        Framing::Chunked => {
+            // Unasked, hyper would not send the body of a GET.
+            let chunked = HeaderValue::from_static("chunked");
+            headers.insert(header::TRANSFER_ENCODING, chunked);
+        }
     }
+    add_trailing(asker, framing, headers);
     add_via(headers);
     add_key(&asker.source, headers);
     add_capability(&asker.source, headers);
@@ -164,15 +180,14 @@ pub(super) fn build(
     Ok(request)
 }
 
-/// The visitor's fields, as far as they go along.
+/// The visitor's fields, as far as they go along. Those that its Connection named are gone already:
+/// what is asked for must be what the answer is kept under.
 fn copy_headers(asker: &Asker, intent: &Intent, headers: &mut HeaderMap) -> Result<(), ()> {
-    let named = named_by_connection(&asker.headers);
     let dropped = |name: &str| {
         let condition = CONDITIONS.contains(&name) && matches!(intent, Intent::Share(_));
         let personal =
             matches!(name, "cookie" | "authorization") && asker.source.purpose == Purpose::Rescue;
-        let listed = named.iter().any(|other| other == name);
-        OURS.contains(&name) || condition || personal || listed
+        OURS.contains(&name) || is_of_connection(name) || condition || personal
     };
     for (name, value) in &asker.headers {
         let name = HeaderName::from_bytes(name).map_err(|_| ())?;
@@ -184,14 +199,31 @@ fn copy_headers(asker: &Asker, intent: &Intent, headers: &mut HeaderMap) -> Resu
     Ok(())
 }
 
-fn named_by_connection(headers: &[(Bytes, Bytes)]) -> Vec<String> {
-    let mut named = Vec::new();
-    headers.each("connection", &mut |value| {
-        for name in value.split(|&byte| byte == b',') {
-            named.push(String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase());
+/// Says to an application of our own that trailers are welcome, where they are to the visitor, and
+/// which ones may follow the visitor's body.
+fn add_trailing(asker: &Asker, framing: Framing, headers: &mut HeaderMap) {
+    match asker.source.purpose {
+        Purpose::Rescue => return,
+        Purpose::Upstream => {}
+    }
+    let mut welcome = false;
+    asker
+        .headers
+        .each("te", &mut |value| welcome |= welcomes_trailers(value));
+    if welcome {
+        //= RFC 9110 section 10.1.4: "A sender of TE MUST also send a "TE" connection option"
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+    asker.headers.each("trailer", &mut |value| match framing {
+        // The library sends what is named here and nothing else.
+        Framing::Chunked => {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                headers.append(header::TRAILER, value);
+            }
         }
+        Framing::Known => {}
     });
-    named
 }
 
 fn add_via(headers: &mut HeaderMap) {

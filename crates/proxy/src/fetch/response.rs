@@ -8,25 +8,36 @@ use http::response::Parts;
 use levee_vocab::Timestamp;
 
 use crate::cacheability::{BodyEnd, age_on_arrival};
+use crate::connection_fields::ConnectionFields;
 use crate::flight::{Forwarding, Purpose, ResponseHead, Why};
 use crate::tags::{TAG_FIELDS, Tags};
 
-/// Fields that end here (RFC 9110 section 7.6.1), that whoever sends the response writes anew, or
-/// that would lead visitors past us (Alt-Svc).
-const DROPPED: [&str; 12] = [
+/// Fields that end here beside those of the connection: they are for us alone, whoever sends the
+/// response writes them anew, or they would lead visitors past us (Alt-Svc).
+const OURS: [&str; 5] = [
     "age",
     "alt-svc",
-    "connection",
     "content-length",
-    "keep-alive",
     "proxy-authenticate",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
     "via",
 ];
+
+/// The fields of one response that end here.
+pub(super) struct Ending<'a>(ConnectionFields<'a>);
+
+impl<'a> Ending<'a> {
+    /// Those of a response, final or interim, with these fields.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        let connection = headers.get_all(header::CONNECTION);
+        let connection = connection.iter().map(HeaderValue::as_bytes);
+        Self(ConnectionFields::of(connection))
+    }
+
+    /// Whether the field `name` is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        OURS.contains(&name) || self.0.contains(name)
+    }
+}
 
 /// Whether a response is for one visitor or for many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +65,10 @@ pub(super) fn clean(
     why: Why,
 ) -> ResponseHead {
     let mut lines = Vec::with_capacity(512);
-    let named = named_by_connection(&parts.headers);
+    let ending = Ending::of(&parts.headers);
     for (name, value) in &parts.headers {
         let name = name.as_str();
-        let is_dropped = DROPPED.contains(&name) || TAG_FIELDS.contains(&name);
-        if is_dropped || named.iter().any(|other| other == name) {
+        if ending.contains(name) || TAG_FIELDS.contains(&name) {
             continue;
         }
         let is_cookie = name == header::SET_COOKIE.as_str();
@@ -70,7 +80,8 @@ pub(super) fn clean(
                     &without_domain(value.as_bytes()),
                 );
             }
-            Recipients::Many(_) if is_cookie => {}
+            // What is for many may be kept, and what is kept has no trailers.
+            Recipients::Many(_) if is_cookie || name == header::TRAILER.as_str() => {}
             Recipients::Many(unshared) if unshared.iter().any(|other| **other == *name) => {}
             Recipients::One(_) | Recipients::Many(_) => {
                 add_line(&mut lines, name.as_bytes(), value.as_bytes());
@@ -200,16 +211,6 @@ fn without_domain(cookie: &[u8]) -> Vec<u8> {
         !name.eq_ignore_ascii_case(b"domain")
     }));
     kept.join(&b';')
-}
-
-fn named_by_connection(headers: &HeaderMap) -> Vec<String> {
-    headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .map(|name| name.trim().to_ascii_lowercase())
-        .collect()
 }
 
 fn add_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {

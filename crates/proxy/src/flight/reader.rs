@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Method;
+use http::{HeaderMap, Method};
 use levee_wire::ProxiedAddresses;
 
 use super::buffer::Piece;
@@ -108,7 +108,8 @@ pub(crate) enum View {
     Early(Bytes),
     Head(Arc<ResponseHead>),
     Piece(Piece),
-    End,
+    /// The body is whole, and these fields came behind it.
+    End(Option<Arc<HeaderMap>>),
     Failed(FetchError),
     Stored(Arc<Stored>, Option<CacheResult>),
     Moved(Waiting),

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::AbortHandle;
 
@@ -44,6 +45,7 @@ struct State {
     /// Interim responses that the first reader has not seen.
     early: VecDeque<Bytes>,
     buffer: Buffer,
+    trailers: Option<Arc<HeaderMap>>,
     readers: BTreeMap<u64, Reader>,
     next_reader: u64,
     /// Held while nobody reads a fetch that goes on all the same.
@@ -106,6 +108,7 @@ impl Flight {
                 early: VecDeque::new(),
                 first_head: None,
                 buffer: Buffer::default(),
+                trailers: None,
                 readers,
                 next_reader: FIRST + 1,
                 abandoned: permit,
@@ -188,7 +191,8 @@ impl Flight {
                 match (own, state.phase.has_head()) {
                     (Some(own), true) => View::Head(Arc::clone(own)),
                     (Some(_) | None, _) => {
-                        view_phase(&state.phase, &state.buffer, place.position, head)
+                        view_phase(&state.phase, (&state.buffer, place.position), head)
+                            .unwrap_or_else(|| View::End(state.trailers.clone()))
                     }
                 }
             }
@@ -199,7 +203,7 @@ impl Flight {
             View::Piece(Piece::File { length, .. }) => place.position += length,
             View::Early(_)
             | View::Head(_)
-            | View::End
+            | View::End(_)
             | View::Failed(_)
             | View::Stored(..)
             | View::Moved(_) => {}
@@ -210,7 +214,7 @@ impl Flight {
             View::Nothing
             | View::Early(_)
             | View::Head(_)
-            | View::End
+            | View::End(_)
             | View::Failed(_)
             | View::Stored(..)
             | View::Moved(_) => {}
@@ -315,6 +319,12 @@ impl Flight {
         let held = state.buffer.held();
         self.wake_all(state);
         held
+    }
+
+    /// Keeps what came behind the body, for those who read this flight to its end. Who goes over to
+    /// the object in the cache does without.
+    pub fn trail(&self, trailers: HeaderMap) {
+        lock(&self.state).trailers = Some(Arc::new(trailers));
     }
 
     /// Waits until at most `unread_max` bytes are held for the slowest reader.
@@ -462,18 +472,19 @@ impl Phase {
     }
 }
 
-fn view_phase(phase: &Phase, buffer: &Buffer, position: u64, head_seen: HeadSeen) -> View {
-    let (head, complete) = match phase {
-        Phase::Asked => return View::Nothing,
-        Phase::Failed(error) => return View::Failed(*error),
-        Phase::Stored(stored, result) => return View::Stored(Arc::clone(stored), *result),
-        Phase::Streaming(head, _) => (head, View::Nothing),
-        Phase::Complete(head, _) => (head, View::End),
+/// What a reader finds who stands there; none at the end.
+fn view_phase(phase: &Phase, (buffer, position): (&Buffer, u64), head: HeadSeen) -> Option<View> {
+    let (published, then) = match phase {
+        Phase::Asked => return Some(View::Nothing),
+        Phase::Failed(error) => return Some(View::Failed(*error)),
+        Phase::Stored(stored, result) => return Some(View::Stored(Arc::clone(stored), *result)),
+        Phase::Streaming(head, _) => (head, Some(View::Nothing)),
+        Phase::Complete(head, _) => (head, None),
     };
-    if head_seen == HeadSeen::No {
-        return View::Head(Arc::clone(head));
+    if head == HeadSeen::No {
+        return Some(View::Head(Arc::clone(published)));
     }
-    buffer.read(position).map_or(complete, View::Piece)
+    buffer.read(position).map(View::Piece).or(then)
 }
 
 /// A core whose mailbox fails must not take the flight of all others with it.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use hyper::body::{Body, Frame, SizeHint};
 use thiserror::Error;
 
@@ -33,6 +34,7 @@ pub fn body_channel(
             moved: 0,
             sender: Sender::Sending,
             receiver: Receiver::Reading,
+            trailers: None,
             room_wanted: RoomWanted::No,
             reader: None,
         }),
@@ -141,6 +143,13 @@ impl BodySender {
         self.end(Sender::Finished);
     }
 
+    /// The body is whole, and these fields go behind it, as far as the request's Trailer field
+    /// names them.
+    pub fn finish_with(self, trailers: HeaderMap) {
+        lock(&self.shared.state).trailers = Some(trailers);
+        self.end(Sender::Finished);
+    }
+
     fn end(&self, how: Sender) {
         let mut state = lock(&self.shared.state);
         if state.sender == Sender::Sending {
@@ -184,7 +193,10 @@ impl Body for BodyReceiver {
                 state.reader = Some(context.waker().clone());
                 Poll::Pending
             }
-            Sender::Finished => Poll::Ready(None),
+            Sender::Finished => {
+                let trailers = state.trailers.take();
+                Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
+            }
             Sender::BrokenOff => Poll::Ready(Some(Err(BrokenOff))),
         }
     }
@@ -234,6 +246,7 @@ struct State {
     moved: u64,
     sender: Sender,
     receiver: Receiver,
+    trailers: Option<HeaderMap>,
     room_wanted: RoomWanted,
     reader: Option<std::task::Waker>,
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
 
 use super::reader::{HeadSeen, View};
 use super::stream::Flight;
@@ -17,6 +18,7 @@ pub struct Waiting {
     head: HeadSeen,
     position: u64,
     result: CacheResult,
+    trailers: Option<Arc<HeaderMap>>,
 }
 
 #[derive(Debug)]
@@ -105,6 +107,7 @@ impl Waiting {
             head: HeadSeen::No,
             position: 0,
             result,
+            trailers: None,
         }
     }
 
@@ -119,6 +122,12 @@ impl Waiting {
             At::Stored(stored) => Some(Arc::clone(stored)),
             At::Flight(..) | At::Failed(_) | At::Ended => None,
         }
+    }
+
+    /// The fields that came behind the body, cleaned; known once [`Waiting::read`] has said `End`.
+    /// Objects in the cache have none.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_deref()
     }
 
     /// What comes next. Never blocks. After `Nothing` the waker is called when there is more; after
@@ -146,7 +155,8 @@ impl Waiting {
                     self.position += progress.length();
                     return progress;
                 }
-                View::End => {
+                View::End(trailers) => {
+                    self.trailers = trailers;
                     self.go(At::Ended);
                     return Progress::End;
                 }

@@ -5,6 +5,7 @@ use levee_vocab::LinkId;
 
 use super::{BROKEN_OFF, Flow, Source};
 use crate::flight::{BodySender, Pushed};
+use crate::trailers;
 
 /// A request body that is being read.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Upload {
     to: To,
     /// What there was no room for.
     held: Option<Bytes>,
+    /// The lines behind the body, as far as they have come.
+    trailers: Vec<u8>,
 }
 
 /// Log lines that are being handed over.
@@ -44,6 +47,7 @@ impl Upload {
         Self {
             to: To::Upstream(sender),
             held: None,
+            trailers: Vec::new(),
         }
     }
 
@@ -51,6 +55,7 @@ impl Upload {
         Self {
             to: To::Gathering(gathering),
             held: None,
+            trailers: Vec::new(),
         }
     }
 }
@@ -87,6 +92,13 @@ impl Flow {
         self.push(Bytes::copy_from_slice(data))
     }
 
+    /// Takes the next bytes of the lines behind the body; whoever reads the body limits them.
+    pub fn feed_trailers(&mut self, lines: &[u8]) {
+        if let Some(upload) = &mut self.upload {
+            upload.trailers.extend_from_slice(lines);
+        }
+    }
+
     fn push(&mut self, piece: Bytes) -> Fed {
         let Some(upload) = &mut self.upload else {
             return Fed::Closed;
@@ -114,9 +126,13 @@ impl Flow {
 
     /// The body is whole. Gives what was gathered here.
     pub fn finish_upload(&mut self) -> Option<(LinkId, Bytes)> {
-        match self.upload.take()?.to {
+        let upload = self.upload.take()?;
+        match upload.to {
             To::Upstream(sender) => {
-                sender.finish();
+                match trailers::read(&upload.trailers) {
+                    Some(trailers) => sender.finish_with(trailers),
+                    None => sender.finish(),
+                }
                 None
             }
             To::Gathering(gathering) => {

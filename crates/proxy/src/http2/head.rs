@@ -8,9 +8,11 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, COOKIE, HOST, TRANSFER_ENCODING, UPGRADE};
+use http::header::{COOKIE, HOST};
 use http::{HeaderName, HeaderValue, StatusCode, request, response};
 use thiserror::Error;
+
+use crate::connection_fields::is_of_connection;
 
 /// A head that must not be answered: its stream is reset (RFC 9113 section 8.1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -118,7 +120,9 @@ pub(super) fn read_response(text: &[u8]) -> Result<(http::Response<()>, usize), 
     parts.headers.reserve(raw.headers.len());
     for header in raw.headers.iter() {
         let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| BadResponseHead)?;
-        if is_of_connection(&name) {
+        //= RFC 9113 section 8.2.2: "An endpoint MUST NOT generate an HTTP/2 message containing
+        // connection-specific header fields."
+        if is_of_connection(name.as_str()) {
             continue;
         }
         let value = match header.value {
@@ -135,16 +139,6 @@ pub(super) fn read_response(text: &[u8]) -> Result<(http::Response<()>, usize), 
 fn place(part: &[u8], text: &[u8]) -> std::ops::Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
-}
-
-//= RFC 9113 section 8.2.2: "An endpoint MUST NOT generate an HTTP/2 message containing
-// connection-specific header fields."
-fn is_of_connection(name: &HeaderName) -> bool {
-    *name == CONNECTION
-        || *name == TRANSFER_ENCODING
-        || *name == UPGRADE
-        || *name == "keep-alive"
-        || *name == "proxy-connection"
 }
 
 #[cfg(test)]

@@ -19,7 +19,10 @@ impl Answer {
         while sent < limit && self.ready() > 0 {
             let step = match stream.awaits_head() {
                 true => {
-                    let after = match self.flow.is_none() && self.body.length() == 0 {
+                    //= RFC 9113 section 8.1: where nothing follows a head, it says so itself; calls
+                    // of gRPC that fail are told by that alone.
+                    let is_all = self.flow.as_ref().is_none_or(|flow| flow.is_over());
+                    let after = match is_all && self.body.length() == 0 {
                         true => Part::Last,
                         false => Part::Middle,
                     };

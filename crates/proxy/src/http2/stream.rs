@@ -34,6 +34,8 @@ pub(crate) struct Stream {
     receiving: RecvStream,
     sending: Sending,
     end: End,
+    /// What goes behind the body.
+    trailers: Option<HeaderMap>,
 }
 
 /// When the visitor is told that a response is whole.
@@ -128,6 +130,7 @@ impl Stream {
             },
             receiving,
             sending: Sending::Head(respond),
+            trailers: None,
         })
     }
 
@@ -271,6 +274,11 @@ impl Stream {
         }
     }
 
+    /// These fields go behind the body, and end the response.
+    pub fn trail(&mut self, trailers: HeaderMap) {
+        self.trailers = Some(trailers);
+    }
+
     /// The response is whole; the request may not be.
     pub fn finish_writing(&mut self) {
         if self.ends_with(Part::Last) {
@@ -282,7 +290,10 @@ impl Stream {
     pub fn finish(&mut self) {
         if let Sending::Body(mut body) = std::mem::replace(&mut self.sending, Sending::Over) {
             // It fails where nobody wants the response any more.
-            let _ = body.send_data(Bytes::new(), true);
+            let _ = match self.trailers.take() {
+                Some(trailers) => body.send_trailers(trailers),
+                None => body.send_data(Bytes::new(), true),
+            };
         }
     }
 

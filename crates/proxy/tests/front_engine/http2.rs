@@ -19,7 +19,7 @@ struct Answer {
 }
 
 /// Runs `visit` with a session to `address`.
-fn with_session<F, T>(address: SocketAddr, visit: impl FnOnce(SendRequest<Bytes>) -> F) -> T
+pub fn with_session<F, T>(address: SocketAddr, visit: impl FnOnce(SendRequest<Bytes>) -> F) -> T
 where
     F: Future<Output = T>,
 {

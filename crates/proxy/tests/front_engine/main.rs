@@ -11,6 +11,7 @@ mod redirects;
 mod rescue;
 mod support;
 mod tls;
+mod trailers;
 mod tunnels;
 mod upstream;
 mod visitors;
