@@ -257,15 +257,27 @@ fn is_first(connection: &Connection) -> bool {
     }
 }
 
-/// Whether somebody who speaks HTTP may have made a mistake here. To others an answer in HTTP/1.1
-/// says nothing: it would be a broken frame of HTTP/2 to one whose preface is wrong, and a broken
-/// record of TLS to one who looked for that.
+/// Whether a first line that cannot be read was meant as a request of HTTP/1.1: by its method, its
+/// target or its version.
+//= RFC 9112 section 3: "Recipients of an invalid request-line SHOULD respond with either a 400"
+// Three words of which none is of HTTP are taken for a wrong preface of HTTP/2, for which RFC 9113
+// section 3.4 asks for the end of the connection: an answer in HTTP/1.1 would be a broken frame.
 fn begins_like_http(bytes: &[u8]) -> bool {
-    let method = bytes.split(|&byte| byte == b' ').next().unwrap_or(bytes);
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or(bytes);
+    let mut words = line.trim_ascii().split(|&byte| byte == b' ');
+    let mut next = || words.next().unwrap_or_default();
+    let (method, target, version) = (next(), next(), next());
     let known: [&[u8]; 9] = [
         b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"TRACE", b"CONNECT",
     ];
-    known.contains(&method.trim_ascii())
+    let is_target = target.starts_with(b"/")
+        || target == b"*"
+        || target.windows(3).any(|piece| piece == b"://");
+    let names_http = |word: &[u8]| {
+        word.get(..4)
+            .is_some_and(|start| start.eq_ignore_ascii_case(b"http"))
+    };
+    known.contains(&method) || is_target || names_http(version)
 }
 
 /// Reads once. Zero bytes mean that `inbound` tells why there are none.

@@ -334,14 +334,29 @@ fn a_visitor_who_opens_no_window_is_let_go_in_time() {
 }
 
 #[test]
-fn what_is_not_http_at_all_gets_no_answer() {
+fn a_wrong_preface_ends_the_connection_and_a_wrong_request_line_is_told() {
     let running = with_files();
-    let mut socket = TcpStream::connect(running.address).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket
-        .write_all(b"INVALID CONNECTION PREFACE\r\n\r\n")
-        .unwrap();
-    let mut answer = Vec::new();
-    socket.read_to_end(&mut answer).unwrap();
-    assert!(answer.is_empty(), "{answer:?}");
+    let answer = |sent: &str| {
+        let mut socket = TcpStream::connect(running.address).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.write_all(sent.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        socket.read_to_end(&mut answer).unwrap();
+        String::from_utf8(answer).unwrap()
+    };
+    assert_eq!(answer("INVALID CONNECTION PREFACE\r\n\r\n"), "");
+    // The last ones look for a server of TLS, and for one of SSH.
+    for line in [
+        "hello",
+        "BREW /pot",
+        "BREW /pot coffee",
+        "BREW pot HTTP",
+        "BREW http://site.example/ coffee",
+        "get / HTTP/1.1.1",
+        "\u{16}\u{3}\u{1}\u{2}",
+        "SSH-2.0-client",
+    ] {
+        let told = answer(&format!("{line}\r\n\r\n"));
+        assert!(told.starts_with("HTTP/1.1 400 "), "{line}: {told}");
+    }
 }
