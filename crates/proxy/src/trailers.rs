@@ -2,9 +2,9 @@
 //!
 //! Who reads a trailer has acted on the head already. So what decides how a message is framed,
 //! where it goes, who may have it, how long it is kept or how its body is read counts only there
-//! (RFC 9110 section 6.5.1), and behind the body it is dropped: others who merge trailers into heads
-//! must not be led astray by what passed through us. What is left goes on, in both directions, and
-//! never into a head.
+//! (RFC 9110 section 6.5.1), and behind the body it is dropped: others who merge trailers into
+//! heads must not be led astray by what passed through us. What is left goes on, in both
+//! directions, and never into a head.
 //!
 //! Objects in the cache have none: RFC 9111 section 3 lets a cache throw them away, and all who get
 //! the same object get the same.
