@@ -16,8 +16,8 @@ use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
-    Bound, Cleartext, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, TlsOffer,
-    Upstreams, watch_upstreams,
+    Bound, Cleartext, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, Spaces,
+    TlsOffer, Upstreams, watch_upstreams,
 };
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
@@ -453,7 +453,7 @@ impl Parts {
         let fetcher = made.fetcher.clone();
         let origin_purge: OriginPurge = Arc::new(move |origin, purge| {
             let WebAddress { host, port } = origin.clone();
-            fetcher.purge(&Space::Origin(host, port), purge)
+            fetcher.purge(&Spaces::One(Space::Origin(host, port)), purge)
         });
         let events_of_links = events.clone();
         let links = RescueLinks::start(

@@ -4,7 +4,7 @@
 //! divided into shards with a lock each, held for the time of one look-up. What an insertion pushes
 //! out is dropped after the lock is given back.
 //!
-//! An object is found in one or two steps. Under the plain key (space and target) stands the
+//! An object is found in one or two steps. Under the plain key (space, base and target) stands the
 //! object, or a note by which request headers it varies; then the object stands under the key with
 //! the values of those headers. A third kind of entry says that the responses for this key are for
 //! one visitor each. Notes are entries like others: they cost, and they can be pushed out.
@@ -31,7 +31,7 @@ use levee_vocab::Timestamp;
 
 use crate::cacheability::VaryNames;
 use crate::disk::Disk;
-use crate::flight::{ObjectKey, RequestHeaders, Space, lock};
+use crate::flight::{ObjectKey, ObjectRef, RequestHeaders, Space, lock};
 use crate::tags::Tags;
 pub use bare::BareCache;
 use ring::{New, Ring};
@@ -138,14 +138,12 @@ impl Cache {
     /// values of headers by which the object varies.
     pub fn find(
         &self,
-        space: &Space,
-        target: &[u8],
+        object: ObjectRef<'_>,
         request: &(impl RequestHeaders + ?Sized),
         now: Timestamp,
     ) -> Found {
         let plain = KeyRef {
-            space,
-            target,
+            object,
             variant: None,
         };
         match self.entry(&plain) {
@@ -297,37 +295,37 @@ impl CacheKey {
     }
 
     /// The same key in memory of its own: a target may be a slice of a request's buffer, which
-    /// would stay alive with it, unseen by the limit.
+    /// would stay alive with it, unseen by the limit. Base and target share one allocation.
     fn detached(mut self) -> Self {
-        self.object.target = Bytes::copy_from_slice(&self.object.target);
+        let object = &mut self.object;
+        let mut text = Bytes::from([&object.base[..], &object.target[..]].concat());
+        object.base = text.split_to(object.base.len());
+        object.target = text;
         self
     }
 
     /// Bytes on the heap. The space's name is shared with the route, but counted all the same.
     fn weight(&self) -> usize {
-        let name = match &self.object.space {
-            Space::Own => 0,
-            Space::Origin(host, _) => allocation(host.as_str().len()),
-        };
+        let object = &self.object;
+        let (Space::Own(name) | Space::Origin(name, _)) = &object.space;
         let variant = self.variant.as_ref();
         let variant = variant.map_or(0, |values| shared_bytes(values.len()));
-        name + shared_bytes(self.object.target.len()) + variant
+        let text = shared_bytes(object.base.len() + object.target.len());
+        allocation(name.as_str().len() + 16) + text + variant
     }
 }
 
 /// A key that lies somewhere else, so that a look-up copies nothing.
 #[derive(Clone, Copy, Hash)]
 struct KeyRef<'a> {
-    space: &'a Space,
-    target: &'a [u8],
+    object: ObjectRef<'a>,
     variant: Option<&'a [u8]>,
 }
 
 impl<'a> KeyRef<'a> {
     fn plain(object: &'a ObjectKey) -> Self {
         Self {
-            space: &object.space,
-            target: &object.target,
+            object: object.borrowed(),
             variant: None,
         }
     }
@@ -340,8 +338,6 @@ impl<'a> KeyRef<'a> {
     }
 
     fn is(&self, key: &CacheKey) -> bool {
-        *self.space == key.object.space
-            && *self.target == *key.object.target
-            && self.variant == key.variant.as_deref()
+        self.object == key.object.borrowed() && self.variant == key.variant.as_deref()
     }
 }

@@ -48,8 +48,8 @@ use tokio::sync::Semaphore;
 use crate::cache::{Cache, CacheKey, Found, Freshness, Stored};
 use crate::disk::{Disk, DiskError};
 use crate::flight::{
-    Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, Overloaded, Party,
-    RequestHeaders, Space, Waiting, Waker, lock,
+    Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, ObjectRef, Overloaded,
+    Party, RequestHeaders, Waiting, Waker, lock,
 };
 use crate::upstream::Endpoint;
 pub use aside::Reply;
@@ -131,14 +131,14 @@ impl Fetcher {
     /// Copies and allocates nothing, unless the object varies by request headers. Counts hits.
     pub fn lookup(
         &self,
-        space: &Space,
-        target: &[u8],
+        object: ObjectRef<'_>,
         headers: &(impl RequestHeaders + ?Sized),
         now: Timestamp,
     ) -> Option<Arc<Stored>> {
-        match self.shared.cache.find(space, target, headers, now) {
+        match self.shared.cache.find(object, headers, now) {
             Found::Object(stored) => {
-                let credentials = request::credentials_in(space, headers);
+                let space = object.space;
+                let credentials = request::credentials(space, headers);
                 let usable = stored.sharing.allows(credentials)
                     && match self.shared.wished(space, &stored, headers, now) {
                         Wished::AsUsual => self.shared.count_hit(&stored, now),
@@ -255,8 +255,7 @@ impl Shared {
         // because notes of variants are only added under the lock.
         let key = self.key_for(&asker);
         // Asked again under the lock: the flight may have landed since the core looked.
-        let (space, target) = (&asker.key.space, &asker.key.target);
-        let found = self.cache.find(space, target, &asker.headers, now);
+        let found = self.cache.find(asker.key.borrowed(), &asker.headers, now);
         let stale = match found {
             Found::Passes => {
                 drop(table);
@@ -286,7 +285,7 @@ impl Shared {
 
     /// The freshness of what is stored, as `asker` sees it.
     fn use_of(&self, asker: &Asker, stored: &Stored, now: Timestamp) -> Freshness {
-        match self.wished(&asker.key.space, stored, &asker.headers, now) {
+        match self.wished(asker.key.space.borrowed(), stored, &asker.headers, now) {
             Wished::AsUsual => stored.freshness(now),
             Wished::EvenOld => Freshness::Spared,
             Wished::Newer => Freshness::Stale,

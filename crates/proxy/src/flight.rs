@@ -31,7 +31,7 @@ pub use cache_status::{Forwarding, Why};
 pub(crate) use cache_status::{push_forwarded, push_hit};
 pub use error::{Fault, FetchError, Overloaded, Retry};
 pub use head::ResponseHead;
-pub use key::{ObjectKey, RequestHeaders, Space};
+pub use key::{ObjectKey, ObjectRef, RequestHeaders, Space, SpaceRef, Spaces};
 pub(crate) use reader::{Asker, FIRST, Kept, NotJoined, Party};
 pub use source::{Miss, Place, Purpose, Source};
 pub(crate) use stream::Flight;

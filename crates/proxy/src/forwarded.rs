@@ -4,6 +4,7 @@
 //! is believed only as far as trusted proxies wrote it: from its end back to the first address that
 //! is not one of theirs. From anybody else the fields are replaced by our own.
 
+use std::cell::RefCell;
 use std::net::IpAddr;
 
 use bytes::Bytes;
@@ -87,16 +88,41 @@ impl Path {
     }
 }
 
+thread_local! {
+    /// Where scheme and Host are written while an object is looked for: a hit allocates nothing.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 impl Hop<'_> {
-    /// Our word for the field `name`, where it counts instead of what the request says.
-    pub fn believed(&self, name: &str, headers: &(impl RequestHeaders + ?Sized)) -> Option<&str> {
-        let ours = match name {
-            "x-forwarded-host" => self.host,
-            "x-forwarded-proto" => self.scheme,
-            _ => return None,
-        };
-        let theirs_counts = is_trusted(self.trusted, self.peer) && headers.has(name);
-        (!theirs_counts).then_some(ours)
+    /// Calls `look` with the scheme and Host that an application is told, by which the cache keeps
+    /// its objects apart: `http://www.example.org`, and after a line end the other Host that a
+    /// trusted proxy was asked for. Allocates nothing once this thread has seen a text as long.
+    ///
+    /// Upper case stays: an application that does not know `EXAMPLE.org` must not have what it says
+    /// to it shown to others.
+    pub fn with_base<R>(
+        &self,
+        headers: &(impl RequestHeaders + ?Sized),
+        look: impl FnOnce(&[u8]) -> R,
+    ) -> R {
+        let mut text = SCRATCH.take();
+        text.clear();
+        let is_trusted = is_trusted(self.trusted, self.peer);
+        if is_trusted {
+            push_joined(headers, "x-forwarded-proto", &mut text);
+        }
+        if text.is_empty() {
+            text.extend_from_slice(self.scheme.as_bytes());
+        }
+        text.extend_from_slice(b"://");
+        text.extend_from_slice(self.host.as_bytes());
+        if is_trusted {
+            text.push(b'\n');
+            push_joined(headers, "x-forwarded-host", &mut text);
+        }
+        let found = look(&text);
+        SCRATCH.set(text);
+        found
     }
 
     /// The fields for an upstream. What a trusted proxy has told goes along.
@@ -133,13 +159,18 @@ impl Hop<'_> {
 /// All values of a field as one; none where it is missing or empty.
 fn joined(headers: &(impl RequestHeaders + ?Sized), name: &str) -> Option<Vec<u8>> {
     let mut all = Vec::new();
-    headers.each(name, &mut |value| {
-        if !all.is_empty() && !value.is_empty() {
-            all.extend_from_slice(b", ");
-        }
-        all.extend_from_slice(value);
-    });
+    push_joined(headers, name, &mut all);
     (!all.is_empty()).then_some(all)
+}
+
+fn push_joined(headers: &(impl RequestHeaders + ?Sized), name: &str, out: &mut Vec<u8>) {
+    let start = out.len();
+    headers.each(name, &mut |value| {
+        if out.len() > start && !value.is_empty() {
+            out.extend_from_slice(b", ");
+        }
+        out.extend_from_slice(value);
+    });
 }
 
 /// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`, also in quotes.
@@ -199,6 +230,33 @@ mod tests {
     fn check(peer: &str, lines: &[(&'static str, &'static str)], expected: &str) {
         let found = visitor(peer.parse().unwrap(), &trusted(), &fields(lines));
         assert_eq!(found.to_string(), expected, "{lines:?}");
+    }
+
+    #[test]
+    fn objects_are_kept_apart_by_the_scheme_and_host_that_an_application_is_told() {
+        let (host, proto) = ("x-forwarded-host", "x-forwarded-proto");
+        let told = [(proto, "https"), (host, "shop.example")];
+        let table: [(&str, &[_], &str); 5] = [
+            ("192.0.2.1", &[], "http://site.example:8080"),
+            ("192.0.2.1", &told, "http://site.example:8080"),
+            ("10.0.0.1", &[], "http://site.example:8080\n"),
+            ("10.0.0.1", &told, "https://site.example:8080\nshop.example"),
+            (
+                "10.0.0.1",
+                &[(proto, ""), (host, "a.example"), (host, "b.example")],
+                "http://site.example:8080\na.example, b.example",
+            ),
+        ];
+        for (peer, lines, expected) in table {
+            let hop = Hop {
+                peer: peer.parse().unwrap(),
+                host: "site.example:8080",
+                scheme: "http",
+                trusted: &trusted(),
+            };
+            let base = hop.with_base(&fields(lines), <[u8]>::to_vec);
+            assert_eq!(String::from_utf8(base).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -49,8 +49,9 @@ pub use fetch::{
 pub use files::{Folder, FolderError};
 pub use flight::{
     BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Forwarding, Miss,
-    ObjectKey, Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders, ResponseHead, Retry,
-    Source, Space, Waiting, Waker, Why, body_channel, tunnel_channel,
+    ObjectKey, ObjectRef, Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders,
+    ResponseHead, Retry, Source, Space, SpaceRef, Spaces, Waiting, Waker, Why, body_channel,
+    tunnel_channel,
 };
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;

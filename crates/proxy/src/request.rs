@@ -225,14 +225,22 @@ impl<'h, 'b> Request<'h, 'b> {
 
 impl RequestHeaders for Request<'_, '_> {
     fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
-        if name == "x-forwarded-proto" {
-            // What the application is told, whatever the visitor claims.
-            return visit(self.scheme.as_str().as_bytes());
-        }
         for header in self.headers {
             if header.name.eq_ignore_ascii_case(name) {
                 visit(header.value);
             }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match name {
+            // Known from parsing: each hit asks for these two.
+            "authorization" => self.fields.authorization.is_some(),
+            "cookie" => self.fields.cookie.is_some(),
+            name => self
+                .headers
+                .iter()
+                .any(|header| header.name.eq_ignore_ascii_case(name)),
         }
     }
 }

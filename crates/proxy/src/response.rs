@@ -79,6 +79,10 @@ impl Plain {
 
 /// Appends a status line.
 pub(crate) fn push_status(status: u16, out: &mut Vec<u8>) {
+    if status == 200 {
+        // Nearly all of them.
+        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    }
     out.extend_from_slice(b"HTTP/1.1 ");
     push_number(status.into(), out);
     out.push(b' ');

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Method;
-use levee_proxy::{FetchSettings, Freshness, Space};
+use levee_proxy::{FetchSettings, Freshness, Space, Spaces};
 use levee_vocab::{Purge, PurgeKind, PurgeScope};
 use stage::{Asked, Origin, Request, Stage, Visitor, ok, say, say_and_close, until};
 use tokio::sync::Semaphore;
@@ -81,7 +81,7 @@ async fn a_purged_url_loses_all_its_variants_for_good() {
     assert_eq!(get(&stage, &german).await, "page 0");
     assert_eq!(get(&stage, &french).await, "page 1");
     let purge = url("http://www.example.org/page", PurgeKind::Hard);
-    assert_eq!(stage.fetcher.purge(&Space::Own, &purge), 2);
+    assert_eq!(stage.fetcher.purge(&Spaces::Own, &purge), 2);
     assert_eq!(get(&stage, &german).await, "page 2");
     // The note by which the page varies is there again, and leads to nothing old.
     assert_eq!(get(&stage, &french).await, "page 3");
@@ -105,6 +105,26 @@ async fn a_request_that_changes_an_object_takes_all_its_variants_away() {
 }
 
 #[tokio::test]
+async fn a_change_reaches_all_names_of_its_site_and_no_other_site() {
+    let origin = numbered(lasting).await;
+    let stage = Stage::new(FetchSettings::default());
+    let page = Request::upstream(&origin, "/page");
+    let other_name = page.clone().with("host", "example.org");
+    let mut neighbour = page.clone();
+    neighbour.space = Space::Own("www.example.net".parse().unwrap());
+    assert_eq!(get(&stage, &page).await, "page 0");
+    assert_eq!(get(&stage, &other_name).await, "page 1");
+    assert_eq!(get(&stage, &neighbour).await, "page 2");
+    let change = page.clone().method(Method::POST);
+    assert_eq!(get(&stage, &change).await, "page 3");
+    assert_eq!(get(&stage, &page).await, "page 4");
+    assert_eq!(get(&stage, &other_name).await, "page 5");
+    assert_eq!(get(&stage, &neighbour).await, "page 2");
+    let purge = url("/page", PurgeKind::Hard);
+    assert_eq!(stage.fetcher.purge(&Spaces::Own, &purge), 3);
+}
+
+#[tokio::test]
 async fn a_tag_leads_to_all_that_carry_it_and_to_nothing_else() {
     let origin = numbered(tagged).await;
     let stage = Stage::new(FetchSettings::default());
@@ -112,17 +132,17 @@ async fn a_tag_leads_to_all_that_carry_it_and_to_nothing_else() {
     let both = ask("/a?news+sport");
     let (news, sport) = (ask("/b?news"), ask("/c?sport"));
     let mut other = ask("/d?news");
-    other.space = Space::Own;
+    other.space = stage::own();
     for request in [&both, &news, &sport, &other] {
         let answer = stage.get(request).await.unwrap();
         assert_eq!(answer.header("surrogate-key"), None);
     }
     stage.settled().await;
     let purge = tags("politics news", PurgeKind::Hard);
-    assert_eq!(stage.fetcher.purge(&both.space, &purge), 2);
+    assert_eq!(stage.fetcher.purge(&both.spaces(), &purge), 2);
     assert!(stage.lookup(&both).is_none() && stage.lookup(&news).is_none());
     assert!(stage.lookup(&sport).is_some() && stage.lookup(&other).is_some());
-    assert_eq!(stage.fetcher.purge(&both.space, &purge), 0);
+    assert_eq!(stage.fetcher.purge(&both.spaces(), &purge), 0);
 }
 
 #[tokio::test]
@@ -136,7 +156,7 @@ async fn a_response_with_too_many_tags_goes_with_every_tag() {
     let page = Request::rescue(&origin, "/page");
     get(&stage, &page).await;
     let purge = tags("something", PurgeKind::Hard);
-    assert_eq!(stage.fetcher.purge(&page.space, &purge), 1);
+    assert_eq!(stage.fetcher.purge(&page.spaces(), &purge), 1);
 }
 
 #[tokio::test]
@@ -146,7 +166,7 @@ async fn a_softly_purged_object_is_shown_while_one_fetch_renews_it() {
     let page = Request::rescue(&origin, "/page");
     get(&stage, &page).await;
     let purge = url("/page", PurgeKind::Soft);
-    assert_eq!(stage.fetcher.purge(&page.space, &purge), 1);
+    assert_eq!(stage.fetcher.purge(&page.spaces(), &purge), 1);
     for _ in 0..3 {
         let found = stage
             .lookup(&page)
@@ -174,7 +194,7 @@ async fn a_softly_purged_object_stands_in_for_a_dead_source() {
     get(&stage, &page).await;
     stage
         .fetcher
-        .purge(&page.space, &url("/page", PurgeKind::Soft));
+        .purge(&page.spaces(), &url("/page", PurgeKind::Soft));
     assert_eq!(get(&stage, &page).await, "page");
     stage.pass(30 * SECOND);
     assert_eq!(get(&stage, &page).await, "page");
@@ -199,7 +219,7 @@ async fn an_answer_that_a_purge_overtook_is_given_to_who_waits_and_not_kept() {
         let page = Request::rescue(&origin, "/page?news");
         let early = stage.ask(&page);
         until(|| origin.asks() == 1).await;
-        stage.fetcher.purge(&page.space, &purge);
+        stage.fetcher.purge(&page.spaces(), &purge);
         // Who comes after the purge must not get what was asked for before it.
         let late = stage.ask(&page);
         until(|| origin.asks() == 2).await;
@@ -225,7 +245,7 @@ async fn an_answer_that_a_soft_purge_overtook_is_kept_as_old() {
     until(|| origin.asks() == 1).await;
     stage
         .fetcher
-        .purge(&page.space, &tags("news", PurgeKind::Soft));
+        .purge(&page.spaces(), &tags("news", PurgeKind::Soft));
     gate.add_permits(10);
     assert_eq!(body(early).await, "page 0");
     stage.settled().await;
@@ -255,12 +275,12 @@ async fn another_tag_does_not_keep_visitors_from_an_answer_whose_head_has_come()
     early.head().await.unwrap();
     stage
         .fetcher
-        .purge(&page.space, &tags("sport", PurgeKind::Hard));
+        .purge(&page.spaces(), &tags("sport", PurgeKind::Hard));
     stage.ask(&page).head().await.unwrap();
     assert_eq!(origin.asks(), 1);
     stage
         .fetcher
-        .purge(&page.space, &tags("news", PurgeKind::Hard));
+        .purge(&page.spaces(), &tags("news", PurgeKind::Hard));
     stage.ask(&page).head().await.unwrap();
     assert_eq!(origin.asks(), 2);
 }
@@ -290,7 +310,7 @@ async fn an_old_object_is_not_put_back_by_a_fetch_that_failed_after_its_purge() 
     until(|| origin.asks() == 2).await;
     stage
         .fetcher
-        .purge(&page.space, &url("/page", PurgeKind::Hard));
+        .purge(&page.spaces(), &url("/page", PurgeKind::Hard));
     gate.add_permits(10);
     // It waited already when the page was purged.
     assert_eq!(body(waits).await, "old");
@@ -316,6 +336,6 @@ async fn an_object_that_proved_unchanged_keeps_its_tags() {
     assert_eq!(stage.fetcher.counters().revalidated, 1);
     assert!(stage.lookup(&page).is_some());
     let purge = tags("news", PurgeKind::Hard);
-    assert_eq!(stage.fetcher.purge(&page.space, &purge), 1);
+    assert_eq!(stage.fetcher.purge(&page.spaces(), &purge), 1);
     assert!(stage.lookup(&page).is_none());
 }

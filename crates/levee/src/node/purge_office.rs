@@ -7,7 +7,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use http::StatusCode;
-use levee_proxy::{Fetcher, Front, PurgeInlet, Reply, Space};
+use levee_proxy::{Fetcher, Front, PurgeInlet, Reply, Spaces};
 use levee_vocab::Purge;
 
 use crate::purge_report::PurgeReport;
@@ -44,7 +44,7 @@ impl PurgeOffice {
     /// Cancel safety: dropped half-way, the purge goes on where it has begun.
     pub async fn purge(&self, purge: Purge) -> PurgeReport {
         let (fetcher, here) = (self.fetcher.clone(), purge.clone());
-        let work = move || fetcher.purge(&Space::Own, &here);
+        let work = move || fetcher.purge(&Spaces::Own, &here);
         // It fails only when the server stops.
         let objects = tokio::task::spawn_blocking(work).await.unwrap_or_default();
         if let Some(front) = self.front.get().and_then(Weak::upgrade) {

@@ -5,29 +5,42 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
-use levee_vocab::Timestamp;
+use levee_vocab::{HostName, Timestamp};
 
 use super::{Body, Cache, CacheKey, Found, Stored};
 use crate::cacheability::{Credentials, Keeping, Sharing};
-use crate::flight::{ObjectKey, ResponseHead, Space};
+use crate::flight::{ObjectKey, ObjectRef, ResponseHead, Space, SpaceRef};
 use crate::tags::Tags;
 
 const NOBODY: [(Bytes, Bytes); 0] = [];
 
 /// See the head of this file.
-pub struct BareCache(Cache);
+pub struct BareCache {
+    cache: Cache,
+    /// Whose objects, and how visitors come, are the same for all.
+    site: HostName,
+}
+
+/// As long as the usual.
+const BASE: &[u8] = b"https://www.example.org";
 
 impl BareCache {
     /// An empty cache of at most `limit` bytes, for objects of at most `object_max`.
     pub fn new(limit: u64, object_max: u64) -> Self {
-        Self(Cache::new(limit, object_max, None))
+        Self {
+            cache: Cache::new(limit, object_max, None),
+            site: "www.example.org".parse().expect("a host name"),
+        }
     }
 
     /// Whether it has the object. Counts as a request for it.
     pub fn ask(&self, target: &[u8]) -> bool {
-        let found = self
-            .0
-            .find(&Space::Own, target, NOBODY.as_slice(), Timestamp::ZERO);
+        let object = ObjectRef {
+            space: SpaceRef::Own(&self.site),
+            base: BASE,
+            target,
+        };
+        let found = self.cache.find(object, NOBODY.as_slice(), Timestamp::ZERO);
         matches!(found, Found::Object(_))
     }
 
@@ -52,15 +65,16 @@ impl BareCache {
         };
         let stored = Stored::new(Arc::new(head), Body::Memory(body), &keeping);
         let key = CacheKey::plain(ObjectKey {
-            space: Space::Own,
+            space: Space::Own(self.site.clone()),
+            base: Bytes::from_static(BASE),
             target: Bytes::copy_from_slice(target),
         });
         // What is larger than the cache may hold is not kept, as in service.
-        let _ = self.0.insert(key, Arc::new(stored));
+        let _ = self.cache.insert(key, Arc::new(stored));
     }
 
     /// Bytes that it counts, and the limit.
     pub fn bytes(&self) -> (u64, u64) {
-        self.0.bytes()
+        self.cache.bytes()
     }
 }

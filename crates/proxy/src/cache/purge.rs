@@ -11,7 +11,7 @@ use levee_vocab::{Purge, PurgeKind, PurgeScope, Timestamp};
 
 use super::ring::Verdict;
 use super::{Body, Cache, CacheKey, Entry, KeyRef, Shard, Stored};
-use crate::flight::{Space, lock};
+use crate::flight::{ObjectRef, Space, SpaceRef, Spaces, lock};
 use crate::tags::Tags;
 
 /// Entries that are looked at under one lock: some microseconds.
@@ -20,17 +20,42 @@ const VISIT: u32 = 64;
 /// What an entry can be found by beside its key.
 #[derive(Hash)]
 enum Label<'a> {
-    /// Path and query: for the variants of an object.
+    /// Path and query: for an object that may be kept under several keys.
     Url(&'a [u8]),
     Tag(&'a str),
 }
 
+/// Whose labels. A purge may be about all sites of our own at once, so theirs are alike, and whose
+/// an entry is says its key.
+#[derive(Clone, Copy, Hash)]
+enum Owner<'a> {
+    Own,
+    Origin(SpaceRef<'a>),
+}
+
+impl<'a> Owner<'a> {
+    const fn of(space: &'a Space) -> Self {
+        match space {
+            Space::Own(_) => Self::Own,
+            Space::Origin(..) => Self::Origin(space.borrowed()),
+        }
+    }
+
+    const fn of_all(spaces: &'a Spaces) -> Self {
+        match spaces {
+            Spaces::Own => Self::Own,
+            Spaces::One(space) => Self::of(space),
+        }
+    }
+}
+
 impl Cache {
-    /// Removes objects of `space`, or makes them old. Says how many there were; an object whose
+    /// Removes objects of `spaces`, or makes them old. Says how many there were; an object whose
     /// variants are kept counts once for each.
-    pub fn purge(&self, space: &Space, purge: &Purge, now: Timestamp) -> u64 {
+    pub fn purge(&self, spaces: &Spaces, purge: &Purge, now: Timestamp) -> u64 {
+        let owner = Owner::of_all(spaces);
         let work = Work {
-            space,
+            spaces,
             kind: purge.kind,
             now,
         };
@@ -39,36 +64,42 @@ impl Cache {
                 return self.each_shard(|shard| work.sweep(shard));
             }
             PurgeScope::Url(target) => {
-                vec![self.label(space, &Label::Url(target.as_str().as_bytes()))]
+                vec![self.label(owner, &Label::Url(target.as_str().as_bytes()))]
             }
             PurgeScope::Tags(tags) => {
                 let words = tags.iter().map(levee_vocab::Tag::as_str);
                 let words = words.chain(std::iter::once(Tags::every()));
                 words
-                    .map(|word| self.label(space, &Label::Tag(word)))
+                    .map(|word| self.label(owner, &Label::Tag(word)))
                     .collect()
             }
         };
-        let plain = match &purge.scope {
-            PurgeScope::Url(target) => self.purge_plain(&work, target.as_str().as_bytes()),
-            PurgeScope::Tags(_) | PurgeScope::All => 0,
+        let plain = match (&purge.scope, spaces) {
+            (PurgeScope::Url(target), Spaces::One(space @ Space::Origin(..))) => {
+                self.purge_plain(&work, space, target.as_str().as_bytes())
+            }
+            (PurgeScope::Url(_) | PurgeScope::Tags(_) | PurgeScope::All, _) => 0,
         };
         plain + self.each_shard(|shard| labels.iter().map(|&label| work.visit(shard, label)).sum())
     }
 
-    /// The labels of an object that is kept under `key`.
+    /// The labels of an object that is kept under `key`. An origin's plain object needs none for
+    /// its URL: it is found under its key.
     pub(super) fn labels(&self, key: &CacheKey, tags: &Tags) -> Vec<u64> {
-        let space = &key.object.space;
-        let url = key.variant.as_ref();
-        let url = url.map(|_| self.label(space, &Label::Url(&key.object.target)));
+        let owner = Owner::of(&key.object.space);
+        let url = match (owner, &key.variant) {
+            (Owner::Origin(_), None) => None,
+            (Owner::Own, _) | (Owner::Origin(_), Some(_)) => Some(&key.object.target),
+        };
+        let url = url.map(|target| self.label(owner, &Label::Url(target)));
         let tags = tags
             .words()
-            .map(|word| self.label(space, &Label::Tag(word)));
+            .map(|word| self.label(owner, &Label::Tag(word)));
         url.into_iter().chain(tags).collect()
     }
 
-    fn label(&self, space: &Space, label: &Label<'_>) -> u64 {
-        self.hasher.hash_one((space, label))
+    fn label(&self, owner: Owner<'_>, label: &Label<'_>) -> u64 {
+        self.hasher.hash_one((owner, label))
     }
 
     fn each_shard(&self, work: impl Fn(&Mutex<Shard>) -> u64) -> u64 {
@@ -76,12 +107,16 @@ impl Cache {
         self.shards.iter().chain(disk).map(work).sum()
     }
 
-    /// What stands under the plain key: the object, or a note. The note by which headers it varies
-    /// stays, because that is still the best guess.
-    fn purge_plain(&self, work: &Work<'_>, target: &[u8]) -> u64 {
-        let key = KeyRef {
-            space: work.space,
+    /// What stands under the plain key of an origin's object: the object, or a note. The note by
+    /// which headers it varies stays, because that is still the best guess.
+    fn purge_plain(&self, work: &Work<'_>, space: &Space, target: &[u8]) -> u64 {
+        let object = ObjectRef {
+            space: space.borrowed(),
+            base: b"",
             target,
+        };
+        let key = KeyRef {
+            object,
             variant: None,
         };
         let hash = self.hash(&key);
@@ -125,12 +160,16 @@ impl Cache {
 
 /// What a purge does to each entry.
 struct Work<'a> {
-    space: &'a Space,
+    spaces: &'a Spaces,
     kind: PurgeKind,
     now: Timestamp,
 }
 
 impl Work<'_> {
+    fn is_about(&self, key: &CacheKey) -> bool {
+        self.spaces.include(&key.object.space)
+    }
+
     /// Notes go with a hard purge: the next answer may be of another kind.
     fn judge(&self, entry: &Entry) -> Verdict<Entry> {
         match (entry, self.kind) {
@@ -149,20 +188,24 @@ impl Work<'_> {
         while left > 0 {
             let most = left.min(VISIT);
             let mut out = Vec::with_capacity(most as usize);
-            lock(shard).judge_labelled(label, most, |_, entry| self.judge(entry), &mut out);
+            let judge = |key: &CacheKey, entry: &Entry| match self.is_about(key) {
+                true => self.judge(entry),
+                false => Verdict::Keep,
+            };
+            lock(shard).judge_labelled(label, most, judge, &mut out);
             left -= most;
             count += objects(&out);
         }
         count
     }
 
-    /// All entries of the space.
+    /// All entries of the spaces.
     fn sweep(&self, shard: &Mutex<Shard>) -> u64 {
         let mut from = Some(0);
         let mut count = 0;
         while let Some(at) = from {
             let mut out = Vec::with_capacity(VISIT as usize);
-            let judge = |key: &CacheKey, entry: &Entry| match key.object.space == *self.space {
+            let judge = |key: &CacheKey, entry: &Entry| match self.is_about(key) {
                 true => match (entry, self.kind) {
                     (Entry::Varies(_), PurgeKind::Hard) => Verdict::Remove,
                     (_, _) => self.judge(entry),

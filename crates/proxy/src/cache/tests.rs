@@ -7,7 +7,7 @@ use levee_vocab::{Purge, PurgeKind, PurgeScope};
 
 use super::*;
 use crate::cacheability::{Credentials, Keeping, Sharing};
-use crate::flight::ResponseHead;
+use crate::flight::{ResponseHead, Spaces};
 
 const NOBODY: [(Bytes, Bytes); 0] = [];
 
@@ -36,24 +36,38 @@ fn stored(body: Vec<u8>) -> Arc<Stored> {
     ))
 }
 
-fn key(space: Space, target: &str) -> CacheKey {
-    CacheKey::plain(ObjectKey {
-        space,
-        target: Bytes::from(target.to_owned()),
-    })
+fn own(site: &str) -> Space {
+    Space::Own(site.parse().unwrap())
 }
 
-fn forget(cache: &Cache, space: &Space) {
+/// As visitors of a site ask for it by its own name.
+fn object(space: &Space, target: &str) -> ObjectKey {
+    let base = match space {
+        Space::Own(site) => Bytes::from(format!("http://{site}")),
+        Space::Origin(..) => Bytes::new(),
+    };
+    ObjectKey {
+        space: space.clone(),
+        base,
+        target: Bytes::from(target.to_owned()),
+    }
+}
+
+fn key(space: &Space, target: &str) -> CacheKey {
+    CacheKey::plain(object(space, target))
+}
+
+fn forget(cache: &Cache, spaces: &Spaces) {
     let all = Purge {
         scope: PurgeScope::All,
         kind: PurgeKind::Hard,
     };
-    cache.purge(space, &all, Timestamp::ZERO);
+    cache.purge(spaces, &all, Timestamp::ZERO);
 }
 
-fn body_of(cache: &Cache, space: &Space, target: &str) -> Option<Bytes> {
+fn body_of(cache: &Cache, object: &ObjectKey) -> Option<Bytes> {
     let now = Timestamp::from_seconds(2);
-    match cache.find(space, target.as_bytes(), NOBODY.as_slice(), now) {
+    match cache.find(object.borrowed(), NOBODY.as_slice(), now) {
         Found::Object(stored) => match &stored.body {
             Body::Memory(bytes) => Some(bytes.clone()),
             Body::File { .. } => None,
@@ -67,6 +81,7 @@ fn the_limit_holds_under_churn_of_many_keys_and_forgetting_frees_all() {
     let limit = 8 << 20;
     let cache = Cache::new(limit, 1 << 20, None);
     let empty = cache.bytes().0;
+    let site = own("a.example");
     let mut random = levee_vocab::Random::from_seed(7);
     let mut unkept = 0;
     for number in 0..200_000 {
@@ -76,7 +91,7 @@ fn the_limit_holds_under_churn_of_many_keys_and_forgetting_frees_all() {
         };
         let target = format!("/object/{number}");
         let object = stored(vec![b'x'; size as usize]);
-        unkept += usize::from(cache.insert(key(Space::Own, &target), object).is_err());
+        unkept += usize::from(cache.insert(key(&site, &target), object).is_err());
         if number % 64 == 0 {
             assert!(cache.bytes().0 <= limit, "at {number}");
         }
@@ -84,7 +99,7 @@ fn the_limit_holds_under_churn_of_many_keys_and_forgetting_frees_all() {
     let (held, _) = cache.bytes();
     assert!(held <= limit && held > limit / 2, "{held}");
     assert_eq!(unkept, 0);
-    forget(&cache, &Space::Own);
+    forget(&cache, &Spaces::Own);
     // What is left are slots and index, which are used again.
     let (left, _) = cache.bytes();
     assert!(left < limit / 5, "{empty} when empty, {left} after");
@@ -94,35 +109,78 @@ fn the_limit_holds_under_churn_of_many_keys_and_forgetting_frees_all() {
 fn what_the_cache_says_it_weighs_is_what_its_objects_weigh() {
     let cache = Cache::new(64 << 20, 1 << 20, None);
     let (empty, _) = cache.bytes();
+    let site = own("a.example");
     for number in 0..1000 {
         let target = format!("/{number}");
         let object = stored(vec![b'x'; 10_000]);
-        cache.insert(key(Space::Own, &target), object).unwrap();
+        cache.insert(key(&site, &target), object).unwrap();
     }
     let per_object = (cache.bytes().0 - empty) / 1000;
     assert!((11_000..13_000).contains(&per_object), "{per_object}");
 }
 
 #[test]
-fn two_spaces_with_the_same_path_never_mix() {
+fn spaces_with_the_same_path_never_mix() {
     let cache = Cache::new(1 << 20, 1 << 16, None);
     let space = |name: &str, port| Space::Origin(name.parse().unwrap(), port);
     let spaces = [
-        Space::Own,
+        own("a.example.org"),
+        own("b.example.org"),
         space("a.example.org", 80),
         space("a.example.org", 81),
         space("b.example.org", 80),
     ];
     for space in &spaces {
         let object = stored(space.to_string().into_bytes());
-        cache.insert(key(space.clone(), "/"), object).unwrap();
+        cache.insert(key(space, "/"), object).unwrap();
     }
-    forget(&cache, &spaces[1]);
-    for (number, space) in spaces.iter().enumerate() {
-        let found = body_of(&cache, space, "/");
-        let expected = (number != 1).then(|| Bytes::from(space.to_string()));
-        assert_eq!(found, expected);
+    let check = |gone: &[usize]| {
+        for (number, space) in spaces.iter().enumerate() {
+            let found = body_of(&cache, &object(space, "/"));
+            let is_there = !gone.contains(&number);
+            let expected = is_there.then(|| Bytes::from(space.to_string()));
+            assert_eq!(found, expected);
+        }
+    };
+    forget(&cache, &Spaces::One(spaces[2].clone()));
+    check(&[2]);
+    let page = Purge::url("/", PurgeKind::Hard).unwrap();
+    let purge = |spaces: &Spaces| cache.purge(spaces, &page, Timestamp::ZERO);
+    assert_eq!(purge(&Spaces::One(spaces[1].clone())), 1);
+    check(&[1, 2]);
+    assert_eq!(purge(&Spaces::One(spaces[3].clone())), 1);
+    check(&[1, 2, 3]);
+    assert_eq!(purge(&Spaces::Own), 1);
+    check(&[0, 1, 2, 3]);
+}
+
+#[test]
+fn one_purge_takes_a_page_away_under_all_names_and_both_schemes() {
+    let cache = Cache::new(1 << 20, 1 << 16, None);
+    let site = own("a.example");
+    let bases = [
+        "http://a.example",
+        "https://a.example",
+        "http://www.a.example:8080",
+    ];
+    let at = |base: &'static str| ObjectKey {
+        base: Bytes::from_static(base.as_bytes()),
+        ..object(&site, "/")
+    };
+    for base in bases {
+        let page = stored(base.as_bytes().to_vec());
+        cache.insert(CacheKey::plain(at(base)), page).unwrap();
     }
+    for base in bases {
+        assert_eq!(body_of(&cache, &at(base)).unwrap(), base);
+    }
+    let page = Purge::url("https://a.example/", PurgeKind::Hard).unwrap();
+    assert_eq!(cache.purge(&Spaces::Own, &page, Timestamp::ZERO), 3);
+    assert!(
+        bases
+            .iter()
+            .all(|base| body_of(&cache, &at(base)).is_none())
+    );
 }
 
 #[test]
@@ -130,16 +188,22 @@ fn notes_say_what_is_for_one_and_what_varies() {
     let cache = Cache::new(1 << 20, 1 << 16, None);
     let now = Timestamp::from_seconds(2);
     let later = now + Duration::from_secs(10);
-    let find = |at| cache.find(&Space::Own, b"/basket", NOBODY.as_slice(), at);
-    cache.note_pass(key(Space::Own, "/basket"), later);
+    let (site, neighbour) = (own("a.example"), own("b.example"));
+    let of = |space: &Space, at| {
+        let object = object(space, "/basket");
+        cache.find(object.borrowed(), NOBODY.as_slice(), at)
+    };
+    let find = |at| of(&site, at);
+    cache.note_pass(key(&site, "/basket"), later);
+    assert!(matches!(of(&neighbour, now), Found::Nothing));
     assert!(matches!(find(now), Found::Passes));
     assert!(matches!(find(later), Found::Nothing));
     cache
-        .insert(key(Space::Own, "/basket"), stored(b"x".to_vec()))
+        .insert(key(&site, "/basket"), stored(b"x".to_vec()))
         .unwrap();
     assert!(matches!(find(now), Found::Object(_)));
     let basket = Purge::url("/basket", PurgeKind::Hard).unwrap();
-    cache.purge(&Space::Own, &basket, Timestamp::ZERO);
+    cache.purge(&Spaces::Own, &basket, Timestamp::ZERO);
     assert!(matches!(find(now), Found::Nothing));
 }
 
@@ -149,7 +213,7 @@ fn a_tiny_cache_refuses_what_does_not_fit_and_goes_on() {
         let cache = Cache::new(limit, 1 << 20, None);
         for number in 0..100 {
             let target = format!("/{number}");
-            let _ = cache.insert(key(Space::Own, &target), stored(vec![0; 500]));
+            let _ = cache.insert(key(&own("a.example"), &target), stored(vec![0; 500]));
             assert!(cache.bytes().0 <= limit);
         }
     }

@@ -16,10 +16,9 @@ use spelling::{Spelling, push_normal};
 /// keeping.
 const NAMES_MAX: usize = 8;
 
-/// Where an application reads which Host a visitor asked a proxy for.
-const CAME_TO: &str = "x-forwarded-host";
-/// Where an application reads by which scheme a visitor came.
-const CAME_BY: &str = "x-forwarded-proto";
+/// Where an application of our own reads which Host and scheme a visitor asked for. Both are part
+/// of the name of its objects, whether a response varies by them or not.
+const IN_THE_NAME: [&str; 3] = ["host", "x-forwarded-host", "x-forwarded-proto"];
 
 /// The names in a Vary field: lower case, sorted, each once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,25 +41,23 @@ thread_local! {
 }
 
 impl VaryNames {
-    /// The names by which a response varies; none where it does not.
-    ///
-    /// An application of our own may answer each Host differently (a redirect to its main name,
-    /// links to itself), and a visitor can send any; so its responses always vary by the Host that
-    /// it is told. They vary by the scheme as well: an application that sends visitors of HTTP to
-    /// HTTPS must not have this redirect shown to those who followed it. A rescued origin gets the
-    /// one Host that its objects are kept under.
+    /// The names by which responses to one name of an object vary; none where they do not.
     pub(super) fn of(headers: &HeaderMap, purpose: Purpose) -> Result<Option<Self>, Unmatchable> {
-        let mut names: Vec<Box<str>> = match purpose {
-            Purpose::Upstream => vec![header::HOST.as_str().into(), CAME_TO.into(), CAME_BY.into()],
-            Purpose::Rescue => Vec::new(),
-        };
+        let mut names: Vec<Box<str>> = Vec::new();
         for value in headers.get_all(header::VARY) {
             for name in split_outside_quotes(value.as_bytes()) {
                 let name = std::str::from_utf8(name).map_err(|_| Unmatchable)?;
                 if name == "*" {
                     return Err(Unmatchable);
                 }
-                names.push(name.to_ascii_lowercase().into());
+                let name = name.to_ascii_lowercase();
+                let is_in_the_name = match purpose {
+                    Purpose::Upstream => IN_THE_NAME.contains(&&*name),
+                    Purpose::Rescue => false,
+                };
+                if !is_in_the_name {
+                    names.push(name.into());
+                }
             }
         }
         // A server that compresses and forgets to say so must not hand packed bytes to all.

@@ -9,7 +9,7 @@ use levee_observe::CacheResult;
 
 use super::Core;
 use super::serve::{Served, Visit};
-use super::visitor::{Believed, Sent};
+use super::visitor::Sent;
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::{self, Freshness, Stored};
@@ -19,17 +19,28 @@ use crate::connection::Connection;
 use crate::connection_fields::welcomes_trailers;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{
-    Miss, ObjectKey, Place, Purpose, RequestHeaders, Source, Space, push_hit, tunnel_channel,
+    Miss, ObjectKey, ObjectRef, Place, Purpose, RequestHeaders, Source, Space, SpaceRef, push_hit,
+    tunnel_channel,
 };
 use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
-use crate::site::Upstream;
+use crate::site::{Site, Upstream};
 
 /// Most of a request body that waits for its upstream.
 const UPLOAD_BYTES: usize = 256 * 1024;
 /// What a head weighs beside the lines that came with the object.
 const HEAD_BYTES: u64 = 200;
+
+/// What must be fetched.
+#[derive(Debug)]
+pub(super) struct Wanting {
+    pub source: Source,
+    /// Whose object it is.
+    pub space: Space,
+    /// The origin that we rescue, where it is one's.
+    pub origin: Option<Arc<OriginRoute>>,
+}
 
 /// What goes from the visitor to its upstream after the head.
 pub(super) struct Onward {
@@ -56,19 +67,29 @@ impl Core {
         if needs_origin || request.target == "*" || self.fetcher.is_none() {
             return back();
         }
-        let space = Space::Origin(origin.origin.host.clone(), origin.origin.port);
-        if let Some(work) = self.cached(&space, request, request, Some(origin)) {
+        let web = &origin.origin;
+        let object = ObjectRef {
+            space: SpaceRef::Origin(&web.host, web.port),
+            base: b"",
+            target: request.target.as_bytes(),
+        };
+        if let Some(work) = self.cached(object, request, Some(origin)) {
             return work;
         }
-        Work::Miss {
-            source: Box::new(Source {
-                place: Place::Address(origin.address),
-                authority: origin.origin.to_string(),
-                key: origin.key,
-                ttl: origin.ttl,
-                purpose: Purpose::Rescue,
-            }),
+        let source = Source {
+            place: Place::Address(origin.address),
+            authority: web.to_string(),
+            key: origin.key,
+            ttl: origin.ttl,
+            purpose: Purpose::Rescue,
+        };
+        let wanting = Wanting {
+            source,
+            space: Space::Origin(web.host.clone(), web.port),
             origin: Some(Arc::clone(origin)),
+        };
+        Work::Miss {
+            wanting: Box::new(wanting),
             bytes: self.usual_bytes as u64,
         }
     }
@@ -77,7 +98,7 @@ impl Core {
     pub(super) fn upstream(
         &self,
         connection: &Connection,
-        upstream: &Upstream,
+        (site, upstream): (&Site, &Upstream),
         request: &Request<'_, '_>,
     ) -> Work {
         if request.method == "TRACE" {
@@ -86,15 +107,20 @@ impl Core {
         if self.fetcher.is_none() {
             return Work::Plain(Plain::new(502));
         }
-        let headers = Believed {
-            sent: Sent(request.headers),
-            hop: self.hop(connection, request),
-        };
-        if request.is_get_or_head()
-            && request.upgrade == Upgrade::None
-            && let Some(work) = self.cached(&Space::Own, request, &headers, None)
-        {
-            return work;
+        let site = &site.name.host;
+        if request.is_get_or_head() && request.upgrade == Upgrade::None {
+            let hop = self.hop(connection, request);
+            let work = hop.with_base(&Sent(request.headers), |base| {
+                let object = ObjectRef {
+                    space: SpaceRef::Own(site),
+                    base,
+                    target: request.target.as_bytes(),
+                };
+                self.cached(object, request, None)
+            });
+            if let Some(work) = work {
+                return work;
+            }
         }
         //= RFC 9111 section 5.2.1.7: 504 where nothing is stored. It makes no work, so it is done
         //= whatever the settings say of visitors' wishes.
@@ -102,29 +128,32 @@ impl Core {
             return Work::Plain(Plain::new(504));
         }
         let authority = upstream.authority.as_deref().unwrap_or(request.authority);
-        Work::Miss {
-            source: Box::new(Source {
-                place: Place::Upstreams(Arc::clone(&upstream.servers)),
-                authority: authority.to_owned(),
-                key: None,
-                ttl: std::time::Duration::ZERO,
-                purpose: Purpose::Upstream,
-            }),
+        let source = Source {
+            place: Place::Upstreams(Arc::clone(&upstream.servers)),
+            authority: authority.to_owned(),
+            key: None,
+            ttl: std::time::Duration::ZERO,
+            purpose: Purpose::Upstream,
+        };
+        let wanting = Wanting {
+            source,
+            space: Space::Own(site.clone()),
             origin: None,
+        };
+        Work::Miss {
+            wanting: Box::new(wanting),
             bytes: self.usual_bytes as u64,
         }
     }
 
     fn cached(
         &self,
-        space: &Space,
+        object: ObjectRef<'_>,
         request: &Request<'_, '_>,
-        headers: &impl RequestHeaders,
         origin: Option<&Arc<OriginRoute>>,
     ) -> Option<Work> {
         let fetcher = self.fetcher.as_ref()?;
-        let target = request.target.as_bytes();
-        let stored = fetcher.lookup(space, target, headers, self.now)?;
+        let stored = fetcher.lookup(object, request, self.now)?;
         let judgement = judgement_of(&stored, request);
         let head = stored.head.lines.len() as u64 + HEAD_BYTES;
         Some(Work::Stored {
@@ -209,9 +238,14 @@ impl Core {
         connection: &mut Connection,
         request: &Request<'_, '_>,
         visit: &Visit,
-        source: Source,
-        origin: Option<&OriginRoute>,
+        wanting: Wanting,
     ) -> Served {
+        let Wanting {
+            source,
+            space,
+            origin,
+        } = wanting;
+        let origin = origin.as_deref();
         let Some(fetcher) = self.fetcher.clone() else {
             return self.refuse(connection, request, visit);
         };
@@ -241,15 +275,8 @@ impl Core {
             }
             false => (None, None),
         };
-        let space = match origin {
-            Some(origin) => Space::Origin(origin.origin.host.clone(), origin.origin.port),
-            None => Space::Own,
-        };
         let miss = Miss {
-            key: ObjectKey {
-                space,
-                target: Bytes::copy_from_slice(request.target.as_bytes()),
-            },
+            key: self.key(connection, request, space),
             method,
             headers: self.headers(connection, request, source.purpose),
             visitor: self.addresses(connection, request, &source.place),
@@ -267,6 +294,22 @@ impl Core {
             }
         }
         Served::Answered
+    }
+
+    /// What the object of `space` that is asked for is called.
+    fn key(&self, connection: &Connection, request: &Request<'_, '_>, space: Space) -> ObjectKey {
+        let base = match space {
+            Space::Origin(..) => Bytes::new(),
+            Space::Own(_) => {
+                let hop = self.hop(connection, request);
+                hop.with_base(&Sent(request.headers), Bytes::copy_from_slice)
+            }
+        };
+        ObjectKey {
+            space,
+            base,
+            target: Bytes::copy_from_slice(request.target.as_bytes()),
+        }
     }
 
     /// Answers with an object that is in the cache all the same: it came a moment ago, or it is old
@@ -344,14 +387,17 @@ fn trailing(request: &Request<'_, '_>) -> Trailing {
 
 /// What of an object answers `request`.
 fn judgement_of(stored: &Stored, request: &Request<'_, '_>) -> Judgement {
+    let conditions = Conditions::for_cache(request);
     match stored.head.status.as_u16() {
+        // Most ask for the whole, and looking for validators is dear.
+        200 if conditions.is_empty() => Judgement::Whole,
         200 => {
             let has = Validators {
                 etag: stored.head.header("etag"),
                 modified: stored.head.header("last-modified"),
                 date: stored.head.header("date"),
             };
-            judge(Conditions::for_cache(request), has, stored.body.length())
+            judge(conditions, has, stored.body.length())
         }
         _ => Judgement::Whole,
     }

@@ -12,13 +12,6 @@ use crate::flight::{Place, Purpose, RequestHeaders};
 use crate::forwarded::{self, FORWARDED_FIELDS, Hop};
 use crate::request::Request;
 
-/// A request's headers as an upstream would see them: what the cache keeps apart by them, it keeps
-/// apart by what is believed and not by what was sent.
-pub(super) struct Believed<'a> {
-    pub sent: Sent<'a>,
-    pub hop: Hop<'a>,
-}
-
 /// A request's headers as they were sent.
 #[derive(Clone, Copy)]
 pub(super) struct Sent<'a>(pub &'a [httparse::Header<'a>]);
@@ -38,15 +31,6 @@ impl RequestHeaders for Sent<'_> {
             if header.name.eq_ignore_ascii_case(name) {
                 visit(header.value);
             }
-        }
-    }
-}
-
-impl RequestHeaders for Believed<'_> {
-    fn each(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
-        match self.hop.believed(name, &self.sent) {
-            Some(value) => visit(value.as_bytes()),
-            None => self.sent.each(name, visit),
         }
     }
 }

@@ -10,7 +10,7 @@ use levee_observe::CacheResult;
 use levee_vocab::{LinkId, Timestamp, WebAddress};
 
 use super::Core;
-use super::rescue::part_of_cache;
+use super::rescue::{Wanting, part_of_cache};
 use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::Stored;
@@ -19,7 +19,6 @@ use crate::files::{
     Accepted, Compressed, Conditions, Contents, FileEntry, Found, Job, Judgement, Queued,
     Validators, judge,
 };
-use crate::flight::Source;
 use crate::redirect::write_back;
 use crate::request::{Expectation, Request, Version};
 use crate::response::{Plain, push_number, push_status};
@@ -47,11 +46,7 @@ pub(super) enum Work {
     /// A redirect of the same to HTTPS.
     ToHttps { site: usize, port: u16 },
     /// Something that must be fetched.
-    Miss {
-        source: Box<Source>,
-        origin: Option<Arc<OriginRoute>>,
-        bytes: u64,
-    },
+    Miss { wanting: Box<Wanting>, bytes: u64 },
     /// A redirect to the origin.
     Back { status: u16, to: WebAddress },
     /// Access-log lines that a rescue server hands over.
@@ -185,7 +180,7 @@ impl Core {
             return Work::Plain(Plain::new(421));
         };
         match &found.content {
-            Content::Upstream(upstream) => self.upstream(connection, upstream, request),
+            Content::Upstream(upstream) => self.upstream(connection, (found, upstream), request),
             Content::Folder(_) => self.file(site, request, kind),
         }
     }
@@ -275,8 +270,8 @@ impl Core {
                 Answer::new(head, Body::Empty, visit.kind, status)
             }
             Work::ToHttps { site, port } => self.redirect_to_https(request, visit, site, port),
-            Work::Miss { source, origin, .. } => {
-                return self.fetch(connection, request, visit, *source, origin.as_deref());
+            Work::Miss { wanting, .. } => {
+                return self.fetch(connection, request, visit, *wanting);
             }
             Work::HandOver(link) => return self.take_over(connection, request, visit, link),
             Work::Purge => return self.purge(connection, request, visit),

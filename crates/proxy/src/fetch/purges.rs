@@ -19,7 +19,7 @@ use levee_vocab::{Purge, PurgeKind, PurgeScope};
 
 use super::counters::count_many;
 use super::{Fetcher, Shared};
-use crate::flight::{ObjectKey, Space, lock};
+use crate::flight::{ObjectKey, Space, Spaces, lock};
 use crate::tags::Tags;
 
 /// Most purges in the log. Beyond it the oldest is replaced by a word about all objects: what was
@@ -53,7 +53,7 @@ pub(super) struct PurgeLog {
 #[derive(Debug)]
 struct Logged {
     number: u64,
-    space: Space,
+    spaces: Spaces,
     purge: Purge,
     /// None while the cache is gone through.
     done: Option<Moment>,
@@ -78,7 +78,7 @@ impl PurgeLog {
     }
 
     /// A purge begins; gives its number for [`PurgeLog::purge_ends`].
-    pub fn purge_begins(&mut self, space: &Space, purge: &Purge) -> u64 {
+    pub fn purge_begins(&mut self, spaces: &Spaces, purge: &Purge) -> u64 {
         if self.purges.len() >= LOG_MAX {
             let oldest = self.purges.remove(0);
             let missed = oldest.done.unwrap_or(Moment(self.now.0 + 1));
@@ -87,7 +87,7 @@ impl PurgeLog {
         self.next_number += 1;
         self.purges.push(Logged {
             number: self.next_number,
-            space: space.clone(),
+            spaces: spaces.clone(),
             purge: purge.clone(),
             done: None,
         });
@@ -113,7 +113,7 @@ impl PurgeLog {
         let mut verdict = Overtaken::No;
         for logged in &self.purges {
             let is_later = logged.done.is_none_or(|done| began < done);
-            if !is_later || !is_meant(&logged.space, &logged.purge, object, Some(tags)) {
+            if !is_later || !is_meant(&logged.spaces, &logged.purge, object, Some(tags)) {
                 continue;
             }
             match logged.purge.kind {
@@ -136,12 +136,12 @@ impl PurgeLog {
 
 /// Whether a purge is about an object. Where its tags are not known yet, any could be among them.
 pub(super) fn is_meant(
-    space: &Space,
+    spaces: &Spaces,
     purge: &Purge,
     object: &ObjectKey,
     tags: Option<&Tags>,
 ) -> bool {
-    object.space == *space
+    spaces.include(&object.space)
         && match &purge.scope {
             PurgeScope::All => true,
             PurgeScope::Url(target) => target.as_str().as_bytes() == &object.target[..],
@@ -152,14 +152,14 @@ pub(super) fn is_meant(
 }
 
 impl Fetcher {
-    /// Removes objects of `space` from the cache, or makes them old; answers that are on their way
+    /// Removes objects of `spaces` from the cache, or makes them old; answers that are on their way
     /// too. Says how many objects were there. When it returns, nobody is given any of them as
     /// fresh.
     ///
     /// No lock is held for longer than some entries take, but all of it may take a while: many
     /// objects are not for a thread that keeps time.
-    pub fn purge(&self, space: &Space, purge: &Purge) -> u64 {
-        self.shared.purge(space, purge)
+    pub fn purge(&self, spaces: &Spaces, purge: &Purge) -> u64 {
+        self.shared.purge(spaces, purge)
     }
 
     /// Forgets all objects of `space`, also those that are on their way: its rescue is over.
@@ -168,22 +168,22 @@ impl Fetcher {
             scope: PurgeScope::All,
             kind: PurgeKind::Hard,
         };
-        self.shared.go_through(space, &all);
+        self.shared.go_through(&Spaces::One(space.clone()), &all);
     }
 }
 
 impl Shared {
-    pub(super) fn purge(&self, space: &Space, purge: &Purge) -> u64 {
-        let objects = self.go_through(space, purge);
+    pub(super) fn purge(&self, spaces: &Spaces, purge: &Purge) -> u64 {
+        let objects = self.go_through(spaces, purge);
         count_many(&self.tally.purges, 1);
         count_many(&self.tally.purged, objects);
         objects
     }
 
     /// As a purge, without counting as one.
-    pub(super) fn go_through(&self, space: &Space, purge: &Purge) -> u64 {
-        let number = lock(&self.table).purge_begins(space, purge);
-        let objects = self.cache.purge(space, purge, self.now());
+    pub(super) fn go_through(&self, spaces: &Spaces, purge: &Purge) -> u64 {
+        let number = lock(&self.table).purge_begins(spaces, purge);
+        let objects = self.cache.purge(spaces, purge, self.now());
         lock(&self.table).log.purge_ends(number);
         objects
     }
@@ -195,7 +195,8 @@ mod tests {
 
     fn object(target: &'static str) -> ObjectKey {
         ObjectKey {
-            space: Space::Own,
+            space: Space::Own("site.example".parse().unwrap()),
+            base: "http://site.example".into(),
             target: target.into(),
         }
     }
@@ -205,7 +206,7 @@ mod tests {
     }
 
     fn purge(log: &mut PurgeLog, purge: &Purge) {
-        let number = log.purge_begins(&Space::Own, purge);
+        let number = log.purge_begins(&Spaces::Own, purge);
         log.purge_ends(number);
     }
 
@@ -214,7 +215,7 @@ mod tests {
         let mut log = PurgeLog::default();
         let none = Tags::default();
         let before = log.fetch_begins();
-        let number = log.purge_begins(&Space::Own, &url("/a", PurgeKind::Hard));
+        let number = log.purge_begins(&Spaces::Own, &url("/a", PurgeKind::Hard));
         let during = log.fetch_begins();
         let asked = |log: &PurgeLog, began| log.overtaken(began, &object("/a"), &none);
         assert_eq!(asked(&log, before), Overtaken::Hard);

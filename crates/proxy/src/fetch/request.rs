@@ -17,8 +17,7 @@ use crate::cache::Stored;
 use crate::cacheability::{Credentials, DEVICE, normal_encodings};
 use crate::connection_fields::{is_of_connection, welcomes_trailers};
 use crate::flight::{
-    Asker, BodyReceiver, BrokenOff, FetchError, Miss, ObjectKey, Purpose, RequestHeaders, Source,
-    Space,
+    Asker, BodyReceiver, BrokenOff, FetchError, Miss, Purpose, RequestHeaders, Source, SpaceRef,
 };
 
 /// Our name in Via.
@@ -84,7 +83,7 @@ impl Framing {
 impl Asker {
     /// A miss, without its body.
     pub(super) fn of(miss: Miss) -> (Box<Self>, Option<BodyReceiver>) {
-        let credentials = credentials(&miss.key, &miss.headers);
+        let credentials = credentials(miss.key.space.borrowed(), &miss.headers);
         let asker = Self {
             key: miss.key,
             method: miss.method,
@@ -100,22 +99,14 @@ impl Asker {
 /// What a request carries that could make its response personal. Towards origins that we rescue no
 /// credentials are ever sent on, so there all requests are alike.
 pub(super) fn credentials(
-    key: &ObjectKey,
-    headers: &(impl RequestHeaders + ?Sized),
-) -> Credentials {
-    credentials_in(&key.space, headers)
-}
-
-/// As [`credentials`], by the space alone.
-pub(super) fn credentials_in(
-    space: &Space,
+    space: SpaceRef<'_>,
     headers: &(impl RequestHeaders + ?Sized),
 ) -> Credentials {
     match space {
-        Space::Origin(..) => Credentials::None,
-        Space::Own if headers.has("authorization") => Credentials::Authorization,
-        Space::Own if headers.has("cookie") => Credentials::Cookie,
-        Space::Own => Credentials::None,
+        SpaceRef::Origin(..) => Credentials::None,
+        SpaceRef::Own(_) if headers.has("authorization") => Credentials::Authorization,
+        SpaceRef::Own(_) if headers.has("cookie") => Credentials::Cookie,
+        SpaceRef::Own(_) => Credentials::None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::FetchSettings;
 use super::lane::Lane;
 use super::purges::{Moment, PurgeLog, is_meant};
 use crate::cache::CacheKey;
-use crate::flight::{Flight, Overloaded, Party, Place, Source, Space};
+use crate::flight::{Flight, Overloaded, Party, Place, Source, Spaces};
 use crate::tags::Tags;
 
 /// See the head of this file.
@@ -190,9 +190,9 @@ impl Table {
 
     /// Flights that a purge is about, or may be, go on for those who wait, but cannot be joined any
     /// more. Gives the purge's number in the log.
-    pub fn purge_begins(&mut self, space: &Space, purge: &Purge) -> u64 {
+    pub fn purge_begins(&mut self, spaces: &Spaces, purge: &Purge) -> u64 {
         self.listed
-            .retain(|key, listed| !is_meant(space, purge, &key.object, listed.tags.as_ref()));
-        self.log.purge_begins(space, purge)
+            .retain(|key, listed| !is_meant(spaces, purge, &key.object, listed.tags.as_ref()));
+        self.log.purge_begins(spaces, purge)
     }
 }

@@ -35,7 +35,7 @@ use crate::cacheability::{
 };
 use crate::flight::{
     Asker, BodyReceiver, CacheResult, Fault, FetchError, Forwarding, Kept, Purpose, RequestHeaders,
-    ResponseHead, Why, lock,
+    ResponseHead, Spaces, Why, lock,
 };
 
 /// One fetch. See the head of this file.
@@ -222,11 +222,13 @@ impl Fetch {
             authority = String::from_utf8_lossy(host).into_owned();
         });
         let target = String::from_utf8_lossy(&key.target).into_owned();
+        // By whatever scheme and Host, but of no other site.
+        let spaces = Spaces::One(key.space.clone());
         let named = named_targets(headers, &authority, &target);
         for target in std::iter::once(target).chain(named) {
             // What is no path is not kept either.
             if let Ok(purge) = Purge::url(&target, PurgeKind::Hard) {
-                self.shared.go_through(&key.space, &purge);
+                self.shared.go_through(&spaces, &purge);
             }
         }
     }

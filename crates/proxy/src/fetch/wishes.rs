@@ -10,7 +10,7 @@ use levee_vocab::Timestamp;
 use super::Shared;
 use crate::cache::{Freshness, Stored};
 use crate::cacheability::{Had, Wish, Wishes};
-use crate::flight::{Asker, RequestHeaders, Space};
+use crate::flight::{Asker, RequestHeaders, SpaceRef};
 
 /// How a stored response may be used for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Shared {
     /// How `stored` may be used for a request with these headers.
     pub(super) fn wished(
         &self,
-        space: &Space,
+        space: SpaceRef<'_>,
         stored: &Stored,
         headers: &(impl RequestHeaders + ?Sized),
         now: Timestamp,
@@ -58,14 +58,14 @@ impl Shared {
 
     /// Whether nothing of a request's response is to be kept.
     pub(super) fn is_to_be_forgotten(&self, asker: &Asker) -> bool {
-        let wish = self.wish(&asker.key.space, &asker.headers);
+        let wish = self.wish(asker.key.space.borrowed(), &asker.headers);
         wish.is_some_and(|wish| wish.no_store)
     }
 
-    fn wish(&self, space: &Space, headers: &(impl RequestHeaders + ?Sized)) -> Option<Wish> {
+    fn wish(&self, space: SpaceRef<'_>, headers: &(impl RequestHeaders + ?Sized)) -> Option<Wish> {
         match (self.settings.wishes, space) {
-            (Wishes::Met, Space::Own) => Some(Wish::of(headers)),
-            (Wishes::Met, Space::Origin(..)) | (Wishes::Ignored, _) => None,
+            (Wishes::Met, SpaceRef::Own(_)) => Some(Wish::of(headers)),
+            (Wishes::Met, SpaceRef::Origin(..)) | (Wishes::Ignored, _) => None,
         }
     }
 }

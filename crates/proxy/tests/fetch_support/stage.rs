@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::Method;
 use levee_proxy::{
     FetchError, FetchSettings, Fetcher, Miss, ObjectKey, Overloaded, Place, Progress, Purpose,
-    ResponseHead, Source, Space, Stored, UpstreamSettings, Upstreams, Waiting, Waker,
+    ResponseHead, Source, Space, Spaces, Stored, UpstreamSettings, Upstreams, Waiting, Waker,
 };
 use levee_vocab::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -226,9 +226,9 @@ impl Stage {
     }
 
     pub fn lookup(&self, request: &Request) -> Option<Arc<Stored>> {
-        let (space, target) = (&request.space, request.target.as_bytes());
+        let key = request.key();
         self.fetcher
-            .lookup(space, target, &request.headers(), self.now())
+            .lookup(key.borrowed(), &request.headers(), self.now())
     }
 
     pub fn ask(&self, request: &Request) -> Visitor {
@@ -275,6 +275,11 @@ pub struct Request {
     pub source: Source,
 }
 
+/// The space of the site that most tests are about.
+pub fn own() -> Space {
+    Space::Own("www.example.org".parse().unwrap())
+}
+
 impl Request {
     /// For an origin that is rescued.
     pub fn rescue(origin: &Origin, target: &str) -> Self {
@@ -296,7 +301,7 @@ impl Request {
     /// For the site's own application.
     pub fn upstream(origin: &Origin, target: &str) -> Self {
         let mut request = Self::rescue(origin, target);
-        request.space = Space::Own;
+        request.space = own();
         request.source.purpose = Purpose::Upstream;
         request
     }
@@ -304,7 +309,7 @@ impl Request {
     /// For one of several upstreams.
     pub fn balanced(upstreams: &Arc<Upstreams>, target: &str) -> Self {
         Self {
-            space: Space::Own,
+            space: own(),
             target: target.to_owned(),
             method: Method::GET,
             fields: Vec::new(),
@@ -328,6 +333,11 @@ impl Request {
         self
     }
 
+    /// Its space alone.
+    pub fn spaces(&self) -> Spaces {
+        Spaces::One(self.space.clone())
+    }
+
     pub fn headers(&self) -> Vec<(Bytes, Bytes)> {
         let fields = self.fields.iter().cloned();
         fields
@@ -335,12 +345,24 @@ impl Request {
             .collect()
     }
 
+    /// A site of our own is asked by its name, or by the Host among the fields.
+    pub fn key(&self) -> ObjectKey {
+        let mut hosts = self.fields.iter().filter(|(name, _)| name == "host");
+        let host = hosts.next().map_or("www.example.org", |(_, host)| host);
+        let base = match &self.space {
+            Space::Own(_) => Bytes::from(format!("http://{host}")),
+            Space::Origin(..) => Bytes::new(),
+        };
+        ObjectKey {
+            space: self.space.clone(),
+            base,
+            target: Bytes::from(self.target.clone()),
+        }
+    }
+
     pub fn miss(&self) -> Miss {
         Miss {
-            key: ObjectKey {
-                space: self.space.clone(),
-                target: Bytes::from(self.target.clone()),
-            },
+            key: self.key(),
             method: self.method.clone(),
             headers: self.headers(),
             source: self.source.clone(),
