@@ -8,7 +8,8 @@
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
 //! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the
-//! rescue: `upstreams`, which application of a site gets a request.
+//! rescue: `upstreams`, which application of a site gets a request; H1 and H2 `hotspot`, which
+//! resources are about to become hot.
 
 mod aliases;
 mod allocation;
@@ -16,6 +17,7 @@ mod brain;
 mod desk;
 mod discovery;
 mod gate;
+mod hotspot;
 mod input;
 mod journal;
 mod link_estimate;
@@ -36,6 +38,10 @@ mod view;
 
 pub use brain::Brain;
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
+pub use hotspot::{
+    Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
+    HotSpots, ResourcePhase, ResourceView, UrlText,
+};
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
 pub use link_estimate::{LinkEstimate, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
