@@ -5,9 +5,9 @@
 //!
 //! How: space-saving (Metwally, Agrawal and El Abbadi 2005). A resource that finds no place takes
 //! that of the rarest and inherits its count. So, with m places and N requests since the last
-//! telling: **whatever was asked for more than N/m times is sure to be told, and is told at most N/m
-//! too low, never too high.** With several cores the same holds for their sum, whoever of them
-//! was asked.
+//! telling: **whatever was asked for more than N/m times is sure to be told, at most N/m too low
+//! and never too high.** With several cores the same holds for their sum, whoever of them was
+//! asked.
 //!
 //! Cost: one look into an index and a few words written. The rarest is found without a search: a
 //! cursor goes round looking for the smallest count that is left, and counts only grow, so all its

@@ -125,7 +125,7 @@ impl Watched {
         Duration::from_secs_f64(self.average)
     }
 
-    /// Moves to the phase that belongs to what is asked for now.
+    /// Moves to the phase that belongs to how often it is asked for.
     pub fn step(&mut self, now: Timestamp, rules: &HotSpotRules) -> &'static [HotSpotStep] {
         let band = match self.text {
             UrlText::Whole => rules.band(self.gap(now), self.bytes),
