@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use levee_net::ListenAddress;
 
 /// A web server whose neighbours carry its visitors when a crowd comes.
 #[derive(Debug, Parser)]
@@ -97,9 +98,9 @@ pub struct Serve {
     /// Settings file.
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Address for visitors, over what the file says.
+    /// Address for visitors, or unix:/path, over what the file says.
     #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<ListenAddress>,
     /// Name of the site, over what the file says.
     #[arg(long, value_name = "HOST")]
     pub name: Option<String>,

@@ -116,7 +116,10 @@ fn settings(serve: &Serve) -> Result<Settings, String> {
         .map(|folder| folder.display().to_string());
     let over = [
         ("site.folder", folder),
-        ("site.listen", serve.listen.map(|listen| listen.to_string())),
+        (
+            "site.listen",
+            serve.listen.as_ref().map(ToString::to_string),
+        ),
         ("site.name", serve.name.clone()),
         ("admin.listen", serve.admin.map(|admin| admin.to_string())),
     ];

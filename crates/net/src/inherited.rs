@@ -5,9 +5,9 @@
 //! variables `LISTEN_PID` and `LISTEN_FDS` say how many descriptors, from 3 on, are ours.
 
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
+use crate::listen_address::ListenAddress;
 use crate::listener::Listener;
 
 /// The first descriptor after standard input, output and error.
@@ -22,7 +22,7 @@ impl Inherited {
     /// any file is opened.
     ///
     /// # Errors
-    /// Where one of the descriptors is not a listening TCP socket.
+    /// Where one of the descriptors is not a listening socket of TCP or in the file system.
     pub fn from_environment() -> io::Result<Self> {
         let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
         let for_us = number("LISTEN_PID") == Some(std::process::id());
@@ -43,13 +43,13 @@ impl Inherited {
     ///
     /// # Errors
     /// Where the system has no descriptor left.
-    pub fn on(&self, address: SocketAddr) -> Option<io::Result<Listener>> {
+    pub fn on(&self, address: &ListenAddress) -> Option<io::Result<Listener>> {
         let found = self.0.iter().find(|one| one.address() == address)?;
         Some(found.try_clone())
     }
 
     /// Addresses of all that were handed over.
-    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> + '_ {
+    pub fn addresses(&self) -> impl Iterator<Item = &ListenAddress> {
         self.0.iter().map(Listener::address)
     }
 }

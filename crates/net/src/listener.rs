@@ -1,21 +1,27 @@
-//! A listening socket, alone on its port or one of several that share it.
+//! A listening socket: alone on its port, one of several that share it, or in the file system.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
 
 use rustix::net::SocketFlags;
 use socket2::{Domain, Protocol, Type};
 use thiserror::Error;
 
+use crate::listen_address::ListenAddress;
 use crate::options::{self, TcpOption};
 use crate::socket::Socket;
+use crate::socket_file::{self, SocketFile};
 
 /// A socket that accepts connections.
 #[derive(Debug)]
 pub struct Listener {
     fd: OwnedFd,
-    address: SocketAddr,
+    address: ListenAddress,
+    /// Of a socket in the file system that was bound here: removed with the last descriptor.
+    file: Option<Arc<SocketFile>>,
 }
 
 /// Whether other sockets of this process listen on the same port.
@@ -34,7 +40,8 @@ pub enum PortSharing {
 pub struct Accepted {
     /// The connection, not blocking.
     pub socket: Socket,
-    /// Who opened it.
+    /// Who opened it. Who came by a socket in the file system has no address, and counts as
+    /// 127.0.0.1 without a port.
     pub peer: SocketAddr,
 }
 
@@ -43,7 +50,7 @@ pub struct Accepted {
 #[error("cannot bind {address}: {cause}")]
 pub struct ListenerError {
     /// The address.
-    pub address: SocketAddr,
+    pub address: ListenAddress,
     /// What the system said.
     pub cause: io::Error,
 }
@@ -53,6 +60,8 @@ const FIRST_BYTES_WAIT: u32 = 1;
 /// Bytes that the kernel takes of a response beyond what is on its way to the visitor. Without this
 /// it takes megabytes of each large file for each slow reader.
 const UNSENT_BYTES_MAX: u32 = 1024 * 1024;
+/// Who opened a connection to a socket in the file system: somebody on this machine.
+const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// Connections that the kernel holds until we accept them. A crowd arrives in bursts; the kernel
 /// cuts this to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
@@ -60,7 +69,10 @@ const BACKLOG: i32 = 4096;
 impl Listener {
     /// Binds and listens; port 0 picks a free one.
     pub fn bind(address: SocketAddr, sharing: PortSharing) -> Result<Self, ListenerError> {
-        let fail = |cause| ListenerError { address, cause };
+        let fail = |cause| ListenerError {
+            address: address.into(),
+            cause,
+        };
         if sharing == PortSharing::First && address.port() != 0 {
             // Linux lets any process of the same user join a shared port. One that binds alone
             // first finds out whether somebody else is there already.
@@ -73,28 +85,54 @@ impl Listener {
         let address = bound.as_socket().unwrap_or(address);
         Ok(Self {
             fd: socket.into(),
-            address,
+            address: address.into(),
+            file: None,
         })
+    }
+
+    /// Binds a socket in the file system and listens; those may connect whom the bits `mode` let
+    /// write. The file goes when the last descriptor of it is dropped.
+    ///
+    /// # Errors
+    /// Where a running process listens there, where something that is no socket is there, and where
+    /// the folder is missing or may not be written. What a dead process left is replaced.
+    pub fn bind_unix(path: &Path, mode: u32) -> Result<Self, ListenerError> {
+        let address = ListenAddress::Unix(path.to_owned());
+        match socket_file::bind(path, mode, BACKLOG) {
+            Ok((fd, file)) => Ok(Self {
+                fd,
+                address,
+                file: Some(Arc::new(file)),
+            }),
+            Err(cause) => Err(ListenerError { address, cause }),
+        }
     }
 
     /// Takes over a socket that somebody else bound and that listens already.
     ///
     /// # Errors
-    /// Where it is not a listening TCP socket.
+    /// Where it is not a listening socket of TCP or in the file system.
     pub fn adopt(fd: OwnedFd) -> io::Result<Self> {
         let socket = socket2::Socket::from(fd);
-        let address = socket.local_addr()?.as_socket();
+        let local = socket.local_addr()?;
+        let in_files = || Some(ListenAddress::Unix(local.as_pathname()?.to_owned()));
+        let address = local.as_socket().map(ListenAddress::Tcp).or_else(in_files);
         let listens = socket.is_listener()? && socket.r#type()? == Type::STREAM;
         let Some(address) = address.filter(|_| listens) else {
-            let text = "an inherited descriptor is not a listening TCP socket";
+            let text = "an inherited descriptor is not a listening socket of TCP or in a folder";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
         };
         socket.set_nonblocking(true)?;
         socket.set_cloexec(true)?;
-        tune(&socket)?;
+        match address {
+            ListenAddress::Tcp(_) => tune(&socket)?,
+            ListenAddress::Unix(_) => {}
+        }
         Ok(Self {
             fd: socket.into(),
             address,
+            // Its file belongs to whoever bound it.
+            file: None,
         })
     }
 
@@ -105,13 +143,14 @@ impl Listener {
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
             fd: self.fd.try_clone()?,
-            address: self.address,
+            address: self.address.clone(),
+            file: self.file.clone(),
         })
     }
 
     /// Where it listens, with the real port.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> &ListenAddress {
+        &self.address
     }
 
     /// The next connection, or none when no more wait.
@@ -123,7 +162,7 @@ impl Listener {
                 let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
                 Ok(Some(Accepted {
                     socket: Socket::new(fd),
-                    peer: peer.unwrap_or(self.address),
+                    peer: peer.unwrap_or(LOCAL),
                 }))
             }
             // A visitor who left before we came is not an error of ours: look again at once.
@@ -181,10 +220,35 @@ mod tests {
         (Ipv4Addr::LOCALHOST, 0).into()
     }
 
+    fn address_of(listener: &Listener) -> SocketAddr {
+        listener.address().tcp().unwrap()
+    }
+
+    #[test]
+    fn a_socket_in_the_file_system_is_there_as_long_as_somebody_accepts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("levee.sock");
+        let listener = Listener::bind_unix(&path, 0o600).unwrap();
+        let other = listener.try_clone().unwrap();
+        drop(listener);
+        let mut client = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        client.write_all(b"hello?").unwrap();
+        let accepted = other.accept().unwrap().unwrap();
+        assert_eq!(accepted.peer, LOCAL);
+        assert_eq!(accepted.socket.read(&mut [0; 8]).unwrap(), Sent::Bytes(6));
+        let error = Listener::bind_unix(&path, 0o600).unwrap_err().to_string();
+        let start = format!("cannot bind unix:{}: ", path.display());
+        assert!(error.starts_with(&start), "{error}");
+        let adopted = Listener::adopt(other.fd.try_clone().unwrap()).unwrap();
+        assert_eq!(adopted.address(), other.address());
+        drop(other);
+        assert!(!path.exists());
+    }
+
     #[test]
     fn a_taken_port_is_an_error_even_when_it_is_shared() {
         let first = Listener::bind(free(), PortSharing::First).unwrap();
-        let address = first.address();
+        let address = address_of(&first);
         assert!(Listener::bind(address, PortSharing::Next).is_ok());
         let error = Listener::bind(address, PortSharing::First).unwrap_err();
         assert!(
@@ -199,7 +263,7 @@ mod tests {
     fn a_connection_carries_bytes_and_tells_what_tcp_knows() {
         let listener = Listener::bind(free(), PortSharing::Alone).unwrap();
         assert!(listener.accept().unwrap().is_none());
-        let mut client = TcpStream::connect(listener.address()).unwrap();
+        let mut client = TcpStream::connect(address_of(&listener)).unwrap();
         client.write_all(b"hello?").unwrap();
         let accepted = listener.accept().unwrap().unwrap();
         assert_eq!(accepted.peer, client.local_addr().unwrap());
@@ -220,7 +284,7 @@ mod tests {
         let listener = Listener::bind(free(), PortSharing::Alone).unwrap();
         let client = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         client.set_recv_buffer_size(8192).unwrap();
-        client.connect(&listener.address().into()).unwrap();
+        client.connect(&address_of(&listener).into()).unwrap();
         client.send(b"hello?").unwrap();
         let accepted = listener.accept().unwrap().unwrap();
         let mut written = 0;
@@ -236,7 +300,7 @@ mod tests {
         let listener = Listener::bind(free(), PortSharing::Alone).unwrap();
         let mut poller = crate::Poller::new().unwrap();
         poller.watch_level(&listener, 1).unwrap();
-        let client = TcpStream::connect(listener.address()).unwrap();
+        let client = TcpStream::connect(address_of(&listener)).unwrap();
         poller
             .wait(Some(std::time::Duration::from_secs(30)))
             .unwrap();

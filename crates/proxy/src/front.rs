@@ -14,11 +14,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use levee_control::RoutePlan;
-use levee_net::{Clock, Inherited, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared};
+use levee_net::{
+    Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared,
+};
 use levee_observe::AccessRecord;
 use levee_vocab::LinkId;
 use thiserror::Error;
 
+use crate::connection::Introduction;
 use crate::counters::CoreCounters;
 use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
 use crate::fetch::Fetcher;
@@ -104,39 +107,27 @@ impl Front {
         let cores = settings.cores.max(1);
         let (mut addresses, mut tls_addresses) = (Vec::new(), Vec::new());
         let mut doors: Vec<Vec<Door>> = (0..cores).map(|_| Vec::new()).collect();
-        let open = settings
-            .listen
-            .iter()
-            .map(|&address| (address, Speech::Http));
-        let tls = settings
-            .listen_tls
-            .iter()
-            .map(|&address| (address, Speech::Https));
-        let mut proxied = Vec::new();
-        for (wanted, speech) in open.chain(tls) {
-            let mut address = wanted;
-            for (number, core) in doors.iter_mut().enumerate() {
-                let sharing = match number {
-                    0 if cores == 1 => PortSharing::Alone,
-                    0 => PortSharing::First,
-                    _ => PortSharing::Next,
-                };
-                let listener = match inherited.on(address) {
-                    Some(listener) => listener?,
-                    None => Listener::bind(address, sharing)?,
-                };
-                address = listener.address();
-                core.push(Door { listener, speech });
-            }
-            if settings.proxied.contains(&wanted) {
-                proxied.push(address);
-            }
+        let open = settings.listen.iter().map(|one| (one, Speech::Http));
+        let tls = settings.listen_tls.iter().map(|one| (one, Speech::Https));
+        for (address, speech) in open.chain(tls) {
+            let introduction = match settings.proxied.contains(address) {
+                true => Introduction::Awaited,
+                false => Introduction::Done,
+            };
+            let listeners = listeners(address, cores, settings.unix_mode, inherited)?;
+            let bound = listeners.first().and_then(|one| one.address().tcp());
             match speech {
-                Speech::Http => addresses.push(address),
-                Speech::Https => tls_addresses.push(address),
+                Speech::Http => addresses.extend(bound),
+                Speech::Https => tls_addresses.extend(bound),
+            }
+            for (core, listener) in doors.iter_mut().zip(listeners) {
+                core.push(Door {
+                    listener,
+                    speech,
+                    introduction,
+                });
             }
         }
-        settings.proxied = proxied;
         if let Cleartext::Redirected { port } = &mut settings.cleartext
             && *port == 0
         {
@@ -150,7 +141,7 @@ impl Front {
         })
     }
 
-    /// Where visitors are answered, with the real ports.
+    /// Where visitors are answered by TCP, with the real ports.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -225,7 +216,7 @@ impl Front {
 }
 
 impl Bound {
-    /// Where visitors will be answered, with the real ports.
+    /// Where visitors will be answered by TCP, with the real ports.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -281,6 +272,41 @@ impl Bound {
         })?;
         Ok(front)
     }
+}
+
+/// A listener for each of `cores`, where `address` says. Where a port can be shared each has a queue
+/// of its own; a socket that was inherited, or is in the file system, has one queue for all.
+fn listeners(
+    address: &ListenAddress,
+    cores: usize,
+    unix_mode: u32,
+    inherited: &Inherited,
+) -> Result<Vec<Listener>, BindError> {
+    let first = match (inherited.on(address), address) {
+        (Some(listener), _) => listener?,
+        (None, ListenAddress::Unix(path)) => Listener::bind_unix(path, unix_mode)?,
+        (None, ListenAddress::Tcp(address)) => return Ok(sharing_port(*address, cores)?),
+    };
+    let mut listeners = vec![first];
+    while listeners.len() < cores {
+        listeners.push(listeners[0].try_clone()?);
+    }
+    Ok(listeners)
+}
+
+fn sharing_port(mut address: SocketAddr, cores: usize) -> Result<Vec<Listener>, ListenerError> {
+    let mut listeners = Vec::with_capacity(cores);
+    for number in 0..cores {
+        let sharing = match number {
+            0 if cores == 1 => PortSharing::Alone,
+            0 => PortSharing::First,
+            _ => PortSharing::Next,
+        };
+        let listener = Listener::bind(address, sharing)?;
+        address = listener.address().tcp().unwrap_or(address);
+        listeners.push(listener);
+    }
+    Ok(listeners)
 }
 
 /// An engine is made on its own thread, because what it holds belongs to that thread alone.

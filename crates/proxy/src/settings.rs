@@ -4,19 +4,22 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use levee_control::GateLimits;
+use levee_net::ListenAddress;
 
 /// Settings of the front. Limits are for the whole process; each core gets its share.
 #[derive(Clone, Debug)]
 pub struct FrontSettings {
-    /// Addresses to listen on; port 0 picks a free one.
-    pub listen: Vec<SocketAddr>,
+    /// Where to listen; port 0 picks a free one.
+    pub listen: Vec<ListenAddress>,
     /// The same for visitors who come by HTTPS; needs a [`crate::TlsOffer`].
-    pub listen_tls: Vec<SocketAddr>,
+    pub listen_tls: Vec<ListenAddress>,
     /// What becomes of visitors who come by HTTP.
     pub cleartext: Cleartext,
     /// Those of them on which each connection begins with a PROXY header, and only trusted proxies
     /// may connect ([`crate::SiteTable::trusting`]).
-    pub proxied: Vec<SocketAddr>,
+    pub proxied: Vec<ListenAddress>,
+    /// Permission bits of sockets in the file system.
+    pub unix_mode: u32,
     /// Threads that answer requests, at least 1.
     pub cores: usize,
     /// Deadlines of connections.
@@ -78,10 +81,11 @@ impl FrontSettings {
     /// The defaults, listening on `listen`.
     pub fn listening_on(listen: Vec<SocketAddr>) -> Self {
         Self {
-            listen,
+            listen: listen.into_iter().map(ListenAddress::Tcp).collect(),
             listen_tls: vec![],
             cleartext: Cleartext::Served,
             proxied: Vec::new(),
+            unix_mode: 0o666,
             cores: 1,
             deadlines: Deadlines::default(),
             limits: Limits::default(),

@@ -8,6 +8,7 @@ mod groups;
 mod reload;
 mod tls;
 mod types;
+mod unix;
 mod upstream;
 mod values;
 
@@ -37,7 +38,7 @@ impl Settings {
         let community = community(&values, &mut complaints);
         let tls = tls::tls(&values, &mut complaints);
         let settings = Self {
-            site: site(&values, content),
+            site: site(&values, content, &mut complaints),
             upstream: upstream::upstream(&values, &mut complaints),
             tls,
             link: LinkSettings {

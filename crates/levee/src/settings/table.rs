@@ -60,11 +60,13 @@ settings! {
     "The site's own name, by which its visitors and its community know it.";
     "site.also", Kind::Hosts, "", "", Reload, "[\"example.org\"]",
     "Further names of the same site.";
-    "site.listen", Kind::Sockets, "0.0.0.0:8080", "", Restart, "[\"0.0.0.0:80\"]",
-    "Addresses on which visitors are served.";
+    "site.listen", Kind::Listens, "0.0.0.0:8080", "", Restart, "[\"0.0.0.0:80\"]",
+    "Where visitors are served: addresses, or `unix:/path` for a proxy on the same machine, whose connections count as coming from 127.0.0.1.";
+    "site.unix_mode", Kind::Text, "666", "", Restart, "\"660\"",
+    "Permission bits of such sockets; those may connect who may write.";
     "site.trusted_proxies", Kind::Blocks, "", "", Reload, "[\"10.0.0.0/8\"]",
     "Addresses of proxies whose word is believed about where a visitor comes from: X-Forwarded-For and its kin, Forwarded, and the PROXY protocol.";
-    "site.proxy_protocol", Kind::Sockets, "", "", Restart, "[\"0.0.0.0:80\"]",
+    "site.proxy_protocol", Kind::Listens, "", "", Restart, "[\"0.0.0.0:80\"]",
     "Those of the listen addresses where each connection begins with a PROXY header (version 1 or 2). Only `site.trusted_proxies` may connect there.";
     "site.port", Kind::Count(0, 65535), "0", "", Restart, "80",
     "Port that visitors use, where it is not that of the first listen address; 0 means the same.";
@@ -109,7 +111,7 @@ settings! {
     "Time between two checks of an upstream.";
     "upstream.health_failures", Kind::Count(1, 1000), "2", "", Reload, "2",
     "Failed checks in a row after which an upstream is left out.";
-    "tls.listen", Kind::Sockets, "0.0.0.0:443", "", Restart, "[\"0.0.0.0:443\"]",
+    "tls.listen", Kind::Listens, "0.0.0.0:443", "", Restart, "[\"0.0.0.0:443\"]",
     "Addresses for visitors who come by HTTPS. Used as soon as there is a certificate.";
     "tls.certificate", Kind::Path, "", "", Reload, "\"/etc/letsencrypt/live/www.example.org/fullchain.pem\"",
     "The certificate in PEM, followed by those that lead to a root.";

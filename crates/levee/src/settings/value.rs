@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_net::ListenAddress;
 use levee_proxy::Endpoint;
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
@@ -23,8 +24,8 @@ pub enum Kind {
     Address,
     /// An IP address and port.
     Socket,
-    /// A list of addresses and ports.
-    Sockets,
+    /// A list of places to listen.
+    Listens,
     /// A list of places where upstreams listen.
     Endpoints,
     /// A list of addresses and blocks of them.
@@ -58,8 +59,10 @@ pub enum Value {
     Hosts(Vec<HostName>),
     /// Of [`Kind::Address`].
     Address(IpAddr),
-    /// Of [`Kind::Socket`] or [`Kind::Sockets`].
-    Sockets(Vec<SocketAddr>),
+    /// Of [`Kind::Socket`].
+    Socket(SocketAddr),
+    /// Of [`Kind::Listens`].
+    Listens(Vec<ListenAddress>),
     /// Of [`Kind::Endpoints`].
     Endpoints(Vec<Endpoint>),
     /// Of [`Kind::Blocks`].
@@ -83,7 +86,7 @@ impl Value {
     pub(super) fn append(&mut self, more: Self) {
         match (self, more) {
             (Self::Hosts(all), Self::Hosts(more)) => all.extend(more),
-            (Self::Sockets(all), Self::Sockets(more)) => all.extend(more),
+            (Self::Listens(all), Self::Listens(more)) => all.extend(more),
             (Self::Blocks(all), Self::Blocks(more)) => all.extend(more),
             (Self::Endpoints(all), Self::Endpoints(more)) => all.extend(more),
             (all, more) => unreachable!("a list has parts of one kind, not {all:?} and {more:?}"),
@@ -106,11 +109,15 @@ impl Kind {
                     .map_err(|_| format!("`{text}` is not an IP address"))?;
                 Ok(Value::Address(address))
             }
-            Self::Socket | Self::Sockets => {
+            Self::Socket => {
                 let expected = "is not an address and port such as `127.0.0.1:8080`";
                 let socket = text.parse().map_err(|_| format!("`{text}` {expected}"))?;
-                Ok(Value::Sockets(vec![socket]))
+                Ok(Value::Socket(socket))
             }
+            Self::Listens => match text.parse() {
+                Ok(address) => Ok(Value::Listens(vec![address])),
+                Err(error) => Err(format!("`{text}` {error}")),
+            },
             Self::Endpoints => endpoint(text).map(|endpoint| Value::Endpoints(vec![endpoint])),
             Self::Blocks => {
                 let blocks = text.split(',').map(|block| block.trim().parse());
@@ -140,7 +147,7 @@ impl Kind {
     pub const fn is_list(self) -> bool {
         matches!(
             self,
-            Self::Hosts | Self::Sockets | Self::Blocks | Self::Endpoints
+            Self::Hosts | Self::Listens | Self::Blocks | Self::Endpoints
         )
     }
 
@@ -154,7 +161,7 @@ impl Kind {
             | Self::Hosts
             | Self::Address
             | Self::Socket
-            | Self::Sockets
+            | Self::Listens
             | Self::Blocks
             | Self::Endpoints
             | Self::Path
@@ -167,7 +174,7 @@ impl Kind {
     /// A list without parts.
     pub(super) const fn empty_list(self) -> Value {
         match self {
-            Self::Sockets => Value::Sockets(Vec::new()),
+            Self::Listens => Value::Listens(Vec::new()),
             Self::Endpoints => Value::Endpoints(Vec::new()),
             Self::Blocks => Value::Blocks(Vec::new()),
             Self::Text
@@ -195,7 +202,7 @@ impl Kind {
             Self::Hosts => "list of host names".into(),
             Self::Address => "IP address".into(),
             Self::Socket => "address:port".into(),
-            Self::Sockets => "list of address:port".into(),
+            Self::Listens => "list of address:port or unix:/path".into(),
             Self::Endpoints => "list of http://host:port or unix:/path".into(),
             Self::Blocks => "list of addresses or blocks".into(),
             Self::Path => "path".into(),

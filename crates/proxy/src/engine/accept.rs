@@ -23,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Door {
     pub listener: Listener,
     pub speech: Speech,
+    /// Whether visitors are introduced there by a PROXY header.
+    pub introduction: Introduction,
 }
 
 /// What visitors speak on a port.
@@ -59,12 +61,7 @@ impl Engine {
             let Some(door) = self.doors.get(index) else {
                 return;
             };
-            let address = door.listener.address();
-            let introduction = match self.core.settings.proxied.contains(&address) {
-                true => Introduction::Awaited,
-                false => Introduction::Done,
-            };
-            let speech = door.speech;
+            let (speech, introduction) = (door.speech, door.introduction);
             match door.listener.accept() {
                 Ok(Some(accepted)) => self.admit(accepted, speech, introduction),
                 Ok(None) => return,

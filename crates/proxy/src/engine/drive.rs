@@ -371,7 +371,7 @@ mod tests {
     fn a_row_of_requests_is_answered_in_turns() {
         let here = (Ipv4Addr::LOCALHOST, 0).into();
         let listener = Listener::bind(here, PortSharing::Alone).unwrap();
-        let mut visitor = TcpStream::connect(listener.address()).unwrap();
+        let mut visitor = TcpStream::connect(listener.address().tcp().unwrap()).unwrap();
         let requests = "GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
         visitor.write_all(requests.as_bytes()).unwrap();
         let accepted = loop {

@@ -13,5 +13,6 @@ mod support;
 mod tls;
 mod trailers;
 mod tunnels;
+mod unix;
 mod upstream;
 mod visitors;

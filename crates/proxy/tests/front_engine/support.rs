@@ -87,7 +87,7 @@ impl Setup {
         let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
         let mut settings = self.settings;
         if self.tls.is_some() {
-            settings.listen_tls = vec![(Ipv4Addr::LOCALHOST, 0).into()];
+            settings.listen_tls = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()];
         }
         let bound = Front::bind(settings, &Inherited::default()).unwrap();
         let tls_address = bound.local_tls_addresses().first().copied();

@@ -429,3 +429,37 @@ fn a_large_upload_by_https_reaches_the_application_whole() {
         assert!(response.text().ends_with(&body));
     }
 }
+
+#[test]
+fn a_proxy_introduces_its_visitor_before_the_handshake() {
+    let papers = Papers::of(&["site.example"]);
+    let keys = TlsKeys::new().unwrap();
+    let mut setup = Setup {
+        upstream: Some(origin(|head| {
+            let length = head.len();
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{head}"
+            )
+        })),
+        trusted: vec!["127.0.0.1".parse().unwrap()],
+        ..Setup::default()
+    };
+    setup.tls = Some(papers.offer(&keys));
+    // The same text stands for both listeners.
+    setup.settings.proxied = setup.settings.listen.clone();
+    let running = setup.start();
+    let header = b"PROXY TCP4 203.0.113.9 192.0.2.1 5000 443\r\n";
+    let client = papers.client(&BOTH);
+    for cut in [0, 1, header.len()] {
+        let mut visitor = visitor(&running, &client, "site.example");
+        visitor.sock.set_nodelay(true).unwrap();
+        visitor.sock.write_all(&header[..cut]).unwrap();
+        visitor.sock.write_all(&header[cut..]).unwrap();
+        let text = ask(&mut visitor, &get("/")).text().to_lowercase();
+        assert!(text.contains("x-forwarded-for: 203.0.113.9\r\n"), "{text}");
+        assert!(text.contains("x-forwarded-proto: https\r\n"), "{text}");
+    }
+    // Without an introduction there is no handshake.
+    let mut stranger = visitor(&running, &client, "site.example");
+    assert!(stranger.write_all(get("/").as_bytes()).is_err());
+}

@@ -19,7 +19,7 @@ fn echo(head: &str) -> String {
 fn behind_a_proxy(trusted: &str) -> Running {
     let any: SocketAddr = (Ipv4Addr::LOCALHOST, 0).into();
     let mut settings = FrontSettings::listening_on(vec![any]);
-    settings.proxied = vec![any];
+    settings.proxied = vec![any.into()];
     settings.deadlines.head = Duration::from_millis(200);
     let setup = Setup {
         settings,

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use levee_net::ListenAddress;
 use levee_vocab::{ByteRate, HostName};
 
 use super::types::Settings;
@@ -35,27 +36,24 @@ impl Settings {
 
     /// Complains of what does not fit together.
     pub(super) fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
-        let mut taken: Vec<(SocketAddr, &str)> = vec![];
+        let mut taken: Vec<(ListenAddress, &str)> = vec![];
         let rescue = self
             .community
             .as_ref()
             .map(|community| community.rescue_listen);
-        let listeners = self
-            .site
-            .listen
-            .iter()
-            .map(|&socket| (socket, "site.listen"));
+        let listeners = self.site.listen.iter().cloned();
+        let listeners = listeners.map(|socket| (socket, "site.listen"));
         let tls = self.tls.iter().flat_map(|tls| &tls.listen);
-        let tls = tls.map(|&socket| (socket, "tls.listen"));
+        let tls = tls.map(|socket| (socket.clone(), "tls.listen"));
         let others = [
             (Some(self.admin), "admin.listen"),
             (rescue, "community.rescue_listen"),
         ];
         let others = others
             .into_iter()
-            .filter_map(|(socket, name)| Some((socket?, name)));
+            .filter_map(|(socket, name)| Some((socket?.into(), name)));
         for (socket, name) in listeners.chain(tls).chain(others) {
-            let clash = taken.iter().find(|(other, _)| clashes(*other, socket));
+            let clash = taken.iter().find(|(other, _)| clashes(other, &socket));
             if let Some((other, by)) = clash {
                 let text =
                     format!("{name}: {socket} is taken by `{by}` ({other}); choose another port");
@@ -108,7 +106,14 @@ fn lies_under(below: &str, own: &str) -> bool {
 
 /// Whether two sockets want the same place. Those for IPv6 do not speak for IPv4, so that a site
 /// on all addresses has one of each.
-fn clashes(left: SocketAddr, right: SocketAddr) -> bool {
+fn clashes(left: &ListenAddress, right: &ListenAddress) -> bool {
+    match (left.tcp(), right.tcp()) {
+        (Some(left), Some(right)) => ports_clash(left, right),
+        (Some(_) | None, _) => left == right,
+    }
+}
+
+fn ports_clash(left: SocketAddr, right: SocketAddr) -> bool {
     let all = left.ip().is_unspecified() || right.ip().is_unspecified();
     let same_host = left.ip() == right.ip() || (all && left.is_ipv4() == right.is_ipv4());
     left.port() != 0 && left.port() == right.port() && same_host

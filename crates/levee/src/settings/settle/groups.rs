@@ -6,6 +6,7 @@ use levee_proxy::Wishes;
 use super::types::{
     CacheSettings, CommunitySettings, Content, RescueSettings, SiteSettings, UnknownHost,
 };
+use super::unix;
 use super::values::Values;
 use crate::settings::read::Complaint;
 use crate::settings::table::SETTINGS;
@@ -33,7 +34,11 @@ pub(super) fn content(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> C
     }
 }
 
-pub(super) fn site(values: &Values<'_>, content: Content) -> SiteSettings {
+pub(super) fn site(
+    values: &Values<'_>,
+    content: Content,
+    complaints: &mut Vec<Complaint>,
+) -> SiteSettings {
     SiteSettings {
         name: values
             .hosts("site.name")
@@ -41,8 +46,9 @@ pub(super) fn site(values: &Values<'_>, content: Content) -> SiteSettings {
             .next()
             .expect("the table has a default name"),
         also: values.hosts("site.also"),
-        listen: values.sockets("site.listen"),
-        proxied: values.sockets("site.proxy_protocol"),
+        listen: values.listens("site.listen"),
+        unix_mode: unix::mode(values, complaints),
+        proxied: values.listens("site.proxy_protocol"),
         trusted: values.blocks("site.trusted_proxies"),
         port: values.number("site.port") as u16,
         content,
@@ -59,7 +65,7 @@ pub(super) fn community(
     values: &Values<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Option<CommunitySettings> {
-    let Some(registry) = values.sockets("community.registry").into_iter().next() else {
+    let Some(registry) = values.given_socket("community.registry") else {
         complain_of_lonely(values, complaints);
         return None;
     };

@@ -21,6 +21,7 @@ impl Settings {
             "site.name": site.name;
             "site.listen": site.listen;
             "site.proxy_protocol": site.proxied;
+            "site.unix_mode": site.unix_mode;
             "site.port": site.port;
             "site.cores": site.cores;
             "upstream.connect_max": upstream.times.connect;

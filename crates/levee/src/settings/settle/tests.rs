@@ -184,3 +184,23 @@ fn what_waits_for_a_restart_is_told_at_each_reload_and_stays_as_it_runs() {
         in_force = new;
     }
 }
+
+#[test]
+fn sockets_in_the_file_system_are_listened_on_and_their_mistakes_told() {
+    let site = "[site]\nfolder = \"public\"\n";
+    let settings = settle(&format!(
+        "{site}listen = [\"unix:/run/levee.sock\", \"127.0.0.1:80\"]\nunix_mode = \"640\"\n\
+         proxy_protocol = [\"unix:/run/levee.sock\"]\ntrusted_proxies = [\"127.0.0.1\"]\n"
+    ))
+    .unwrap();
+    assert_eq!(settings.site.unix_mode, 0o640);
+    assert_eq!(settings.site.proxied, settings.site.listen[..1]);
+    let told = settle(&format!(
+        "{site}listen = [\"unix:/run/a.sock\", \"unix:/run/a.sock\"]\nunix_mode = \"rw\"\n"
+    ));
+    let told = told.unwrap_err().join("\n");
+    assert!(told.contains("taken by `site.listen`"), "{told}");
+    assert!(told.contains("line 4: site.unix_mode: `rw`"), "{told}");
+    let told = settle(&format!("{site}listen = [\"unix:levee.sock\"]\n")).unwrap_err();
+    assert!(told[0].contains("`unix:/run/levee.sock`"), "{told:?}");
+}

@@ -43,7 +43,7 @@ pub(super) fn tls(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Optio
         certificate,
     });
     Some(TlsSettings {
-        listen: values.sockets("tls.listen"),
+        listen: values.listens("tls.listen"),
         pair,
         folder,
         min_version: match values.text("tls.min_version").as_str() {

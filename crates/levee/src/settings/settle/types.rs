@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_net::ListenAddress;
 use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
@@ -47,9 +48,11 @@ pub struct SiteSettings {
     /// Further names.
     pub also: Vec<HostName>,
     /// Where visitors are served.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
+    /// Permission bits of those in the file system.
+    pub unix_mode: u32,
     /// Those of them where connections begin with a PROXY header.
-    pub proxied: Vec<SocketAddr>,
+    pub proxied: Vec<ListenAddress>,
     /// Whose word on visitors is believed.
     pub trusted: Vec<AddressBlock>,
     /// Port that visitors use; 0 means that of the first listener.
@@ -86,7 +89,7 @@ pub enum UnknownHost {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TlsSettings {
     /// Where visitors are served.
-    pub listen: Vec<SocketAddr>,
+    pub listen: Vec<ListenAddress>,
     /// One certificate with its key.
     pub pair: Option<PairFiles>,
     /// Folder with more.
@@ -101,7 +104,7 @@ pub struct TlsSettings {
 
 impl TlsSettings {
     /// What takes effect only at the next start.
-    pub fn fixed(&self) -> (&[SocketAddr], bool, u16) {
+    pub fn fixed(&self) -> (&[ListenAddress], bool, u16) {
         (&self.listen, self.redirect, self.port)
     }
 

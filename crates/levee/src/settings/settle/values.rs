@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_net::ListenAddress;
 use levee_proxy::Endpoint;
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
@@ -102,17 +103,22 @@ impl Values<'_> {
         }
     }
 
-    pub fn sockets(&self, name: &str) -> Vec<SocketAddr> {
+    pub fn listens(&self, name: &str) -> Vec<ListenAddress> {
         match self.value(name) {
-            Some(Value::Sockets(sockets)) => sockets,
+            Some(Value::Listens(addresses)) => addresses,
             _ => vec![],
         }
     }
 
+    pub fn given_socket(&self, name: &str) -> Option<SocketAddr> {
+        match self.value(name) {
+            Some(Value::Socket(socket)) => Some(socket),
+            _ => None,
+        }
+    }
+
     pub fn socket(&self, name: &str) -> SocketAddr {
-        self.sockets(name)
-            .into_iter()
-            .next()
+        self.given_socket(name)
             .expect("the table has a default address")
     }
 }
