@@ -31,6 +31,8 @@ pub struct Figures {
     pub log: levee_observe::AccessLog,
     /// Lines that rescue servers handed over: taken and refused.
     pub handed_over: std::sync::Arc<crate::log_take_over::Counts>,
+    /// What rescue servers said to purges.
+    pub purge_answers: std::sync::Arc<crate::purge_report::PurgeAnswers>,
     /// When the process started.
     pub started: Timestamp,
 }
@@ -178,6 +180,8 @@ impl Figures {
             early_renewals,
             purges,
             purged_objects: purged,
+            purges_confirmed: self.purge_answers.confirmed(),
+            purges_unconfirmed: self.purge_answers.unconfirmed(),
         }
     }
 }

@@ -96,10 +96,10 @@ impl Node {
     pub async fn build(mut settings: Settings, inherited: &Inherited) -> Result<Self, String> {
         let cores = cores(&settings);
         let sockets = bind(&settings, cores, inherited).await?;
-        let first = sockets.front.local_addresses().first().copied();
-        let first = first.ok_or("no address to listen on")?;
         if settings.site.port == 0 {
-            settings.site.port = first.port();
+            // Where there are only sockets in the file system, a proxy in front has the true one.
+            let first = sockets.front.local_addresses().first();
+            settings.site.port = first.map_or(80, SocketAddr::port);
         }
         if let (Some(community), Some(rescue)) = (&mut settings.community, &sockets.rescue) {
             community.rescue_listen = rescue.local_addr().map_err(|error| error.to_string())?;
@@ -404,6 +404,7 @@ impl Parts {
             https: self.https.clone(),
             log: made.log.clone(),
             handed_over: made.take_over.counts(),
+            purge_answers: made.purges.answers(),
             started: Clock.now(),
         }
     }
@@ -485,7 +486,7 @@ fn cores(settings: &Settings) -> usize {
 fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), String> {
     let tls = settings.tls.iter().flat_map(|tls| &tls.listen);
     let known: Vec<_> = settings.site.listen.iter().chain(tls).collect();
-    match inherited.addresses().find(|one| !known.contains(&one)) {
+    match inherited.addresses().find(|one| !known.contains(one)) {
         None => Ok(()),
         Some(address) => Err(format!(
             "the service manager handed over a socket on {address}, which neither site.listen \
@@ -496,7 +497,9 @@ fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), Stri
 
 async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Result<Sockets, String> {
     refuse_unknown(settings, inherited)?;
-    let mut front = FrontSettings::listening_on(settings.site.listen.clone());
+    let mut front = FrontSettings::listening_on(vec![]);
+    front.listen.clone_from(&settings.site.listen);
+    front.unix_mode = settings.site.unix_mode;
     if let Some(tls) = &settings.tls {
         front.listen_tls = tls.listen.clone();
         front.cleartext = match tls.redirect {

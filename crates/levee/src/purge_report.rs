@@ -1,6 +1,7 @@
 //! What became of a purge: here, and at each of our rescue servers.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use levee_control::{Confirmation, PurgeOutcome};
 use levee_vocab::{Purge, PurgeKind};
@@ -67,6 +68,32 @@ impl PurgeReport {
             1 => Err("one rescue server has not confirmed".to_owned()),
             many => Err(format!("{many} rescue servers have not confirmed")),
         }
+    }
+}
+
+/// What rescue servers said to all purges since the start.
+#[derive(Debug, Default)]
+pub struct PurgeAnswers {
+    confirmed: AtomicU64,
+    unconfirmed: AtomicU64,
+}
+
+impl PurgeAnswers {
+    /// Counts what they said to one purge.
+    pub fn note(&self, report: &PurgeReport) {
+        let add = |to: &AtomicU64, count: usize| to.fetch_add(count as u64, Ordering::Relaxed);
+        add(&self.confirmed, report.confirmed);
+        add(&self.unconfirmed, report.unconfirmed);
+    }
+
+    /// Purges at one rescue server that it has confirmed.
+    pub fn confirmed(&self) -> u64 {
+        self.confirmed.load(Ordering::Relaxed)
+    }
+
+    /// Those that it has not confirmed in time.
+    pub fn unconfirmed(&self) -> u64 {
+        self.unconfirmed.load(Ordering::Relaxed)
     }
 }
 

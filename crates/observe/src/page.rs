@@ -4,6 +4,7 @@
 //! phone while the site is on fire, so it is one small page and one small stylesheet.
 
 mod bar;
+mod upstreams;
 
 use crate::calendar::Calendar;
 use crate::html::Html;
@@ -27,6 +28,7 @@ pub fn render_page(status: &Status) -> String {
     peers(&mut html, Side::HelpsUs, &status.rescue_servers);
     peers(&mut html, Side::IsHelped, &status.origins);
     candidates(&mut html, status);
+    upstreams::section(&mut html, &status.upstreams);
     html.markup("<div class=columns>");
     hot_urls(&mut html, status);
     decisions(&mut html, status);
@@ -260,6 +262,11 @@ fn counters(html: &mut Html, life: &Lifetime) {
         (
             "Rescue messages refused",
             words::count(life.rescue_messages_refused),
+        ),
+        ("Purges", words::count(life.purges)),
+        (
+            "Purges not confirmed",
+            words::count(life.purges_unconfirmed),
         ),
         ("Log lines lost", words::count(life.log_lines_lost)),
         (

@@ -229,6 +229,10 @@ pub struct Lifetime {
     pub purges: u64,
     /// Objects that they removed or made old.
     pub purged_objects: u64,
+    /// Purges of ours at a rescue server that it has confirmed.
+    pub purges_confirmed: u64,
+    /// Those that it has not confirmed in time.
+    pub purges_unconfirmed: u64,
 }
 
 /// The other side of a rescue.

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use levee_observe::{
-    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, Peer, Status, asset, metrics,
-    metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
+    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, Peer, Status, UpstreamStatus, asset,
+    metrics, metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
     render_status_text, render_top,
 };
 
@@ -61,6 +61,10 @@ fn hostile() -> Status {
     status.decisions = vec![Decision {
         at: -5.0,
         text: evil.into(),
+    }];
+    status.upstreams = vec![UpstreamStatus {
+        name: evil.into(),
+        ..UpstreamStatus::default()
     }];
     status.levels = vec![Level {
         resource: evil.into(),
@@ -240,7 +244,12 @@ fn the_grafana_dashboard_asks_for_metrics_that_exist() {
 fn pages_load_nothing_from_elsewhere() {
     let page = render_page(&sample("sos.json"));
     for html in [page.as_str(), DASHBOARD_HTML] {
-        assert!(!html.contains("http://") && !html.contains("https://"));
+        // The names of upstreams are texts that nobody loads.
+        for way in ["src=", "href=", "url(", "@import"] {
+            let mut parts = html.split(way).skip(1);
+            let is_ours = |part: &str| part.starts_with("\"/") || part.starts_with("\"#");
+            assert!(parts.all(is_ours), "{way} leads elsewhere: {html}");
+        }
         assert!(!html.contains(" style="), "the content policy forbids it");
         assert!(!html.contains(" onclick") && !html.contains("<script>"));
         for part in html.split("/assets/").skip(1) {

@@ -10,7 +10,7 @@ use http::StatusCode;
 use levee_proxy::{Fetcher, Front, PurgeInlet, Reply, Spaces};
 use levee_vocab::Purge;
 
-use crate::purge_report::PurgeReport;
+use crate::purge_report::{PurgeAnswers, PurgeReport};
 use crate::rescue_link::PurgeLine;
 
 /// See the head of this file.
@@ -19,6 +19,7 @@ pub(super) struct PurgeOffice {
     /// Known when the node is built.
     front: OnceLock<Weak<Front>>,
     line: OnceLock<PurgeLine>,
+    answers: Arc<PurgeAnswers>,
 }
 
 impl PurgeOffice {
@@ -27,6 +28,7 @@ impl PurgeOffice {
             fetcher,
             front: OnceLock::new(),
             line: OnceLock::new(),
+            answers: Arc::default(),
         })
     }
 
@@ -37,6 +39,11 @@ impl PurgeOffice {
         if let Some(line) = line {
             let _ = self.line.set(line);
         }
+    }
+
+    /// What rescue servers said, for the figures.
+    pub fn answers(&self) -> Arc<PurgeAnswers> {
+        Arc::clone(&self.answers)
     }
 
     /// Removes it everywhere, and says what became of it.
@@ -55,6 +62,7 @@ impl PurgeOffice {
             None => Vec::new(),
         };
         let report = PurgeReport::new(&purge, objects, &servers);
+        self.answers.note(&report);
         tracing::info!(
             objects,
             confirmed = report.confirmed,

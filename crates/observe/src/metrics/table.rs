@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, upstreams};
+use super::{Metric, purges, upstreams};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -521,24 +521,9 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         read: |s, out| out.value(s.lifetime.early_renewals),
     },
-    Metric {
-        name: "levee_purges_total",
-        kind: Counter,
-        unit: "purges",
-        level: Operator,
-        help: "Purges carried out here, of our own objects and of those of origins that we rescue.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.purges),
-    },
-    Metric {
-        name: "levee_purged_objects_total",
-        kind: Counter,
-        unit: "objects",
-        level: Operator,
-        help: "Objects that purges removed from the cache or made old.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.purged_objects),
-    },
+    purges::PURGES,
+    purges::OBJECTS,
+    purges::ANSWERS,
     Metric {
         name: "levee_fetches_total",
         kind: Counter,
