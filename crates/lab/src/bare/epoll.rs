@@ -71,7 +71,8 @@ impl<'pages> Loop<'pages> {
     }
 
     pub(super) const fn address(&self) -> SocketAddr {
-        self.listener.address()
+        let address = self.listener.address().tcp();
+        address.expect("it was bound to an address and port")
     }
 
     pub(super) fn run(mut self) -> io::Result<std::convert::Infallible> {
