@@ -274,8 +274,8 @@ impl Bound {
     }
 }
 
-/// A listener for each of `cores`, where `address` says. Where a port can be shared each has a queue
-/// of its own; a socket that was inherited, or is in the file system, has one queue for all.
+/// A listener for each of `cores`, where `address` says. Where a port can be shared each has a
+/// queue of its own; a socket that was inherited, or is in the file system, has one for all.
 fn listeners(
     address: &ListenAddress,
     cores: usize,
