@@ -62,6 +62,29 @@ pub fn soak(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> 
     lab(workspace, "soak", arguments)
 }
 
+/// Experiments of the papers with real servers on emulated hosts; without a word, their list.
+pub fn experiments(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    match arguments.split_first() {
+        None => lab(workspace, "list", &[]),
+        Some((subcommand, rest)) => lab(workspace, subcommand, rest),
+    }
+}
+
+/// Each experiment in its shortest form, which needs root; says loudly when it is left out.
+pub fn test_experiments(workspace: &Workspace) -> Result<(), Failure> {
+    if !install::is_root() {
+        println!("LEFT OUT, needs root: experiments on emulated hosts");
+        return Ok(());
+    }
+    let folder = workspace.target.join("lab-report");
+    let mut command = Command::new(workspace.program("levee-lab"));
+    command
+        .current_dir(&workspace.root)
+        .args(["run", "all", "--shortest", "--out"])
+        .arg(folder);
+    run(&mut command)
+}
+
 /// Instructions and allocations of a redirect on its core.
 pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
     let call = [

@@ -103,6 +103,13 @@ const ENTRIES: &[Entry] = &[
         run: forward::soak,
     },
     Entry {
+        name: "lab",
+        arguments: "[list | run NAME... [--compressed] | report]",
+        does: "experiments of the papers with real servers on emulated hosts; needs root",
+        needs: Needs::LabCommand("Run("),
+        run: forward::experiments,
+    },
+    Entry {
         name: "bench",
         arguments: "[cost | peers [OPTION...] | eviction [TRACE] | memory]",
         does: "what a request costs, beside other servers; what the cache keeps and weighs",

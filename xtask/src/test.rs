@@ -33,6 +33,7 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
             "request cost",
             "bench peers",
             "deb",
+            "lab",
             "demo",
         ] {
             steps.skip(name, "the release build failed");
@@ -62,5 +63,6 @@ fn with_release(workspace: &Workspace, steps: &mut Steps) {
         bench::run(workspace, &["peers".to_owned(), "--quick".to_owned()])
     });
     steps.step("deb", || deb::check(workspace));
+    steps.step("lab", || forward::test_experiments(workspace));
     steps.step("demo", || forward::demo(workspace, &[]));
 }

@@ -8,6 +8,7 @@
 pub mod client;
 pub mod ledger;
 pub mod meter;
+pub mod names;
 pub mod page;
 pub mod schedule;
 pub mod tally;

@@ -5,6 +5,7 @@
 pub mod bare;
 pub mod crowd;
 pub mod demo;
+pub mod emulated;
 pub mod experiment;
 pub mod load;
 pub mod popularity;

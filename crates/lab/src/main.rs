@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 use levee_lab::bare::{self, BareArguments};
 use levee_lab::demo::{self, DemoArguments};
+use levee_lab::emulated::command::{ReportArguments, RunArguments};
+use levee_lab::emulated::{self, generator};
 use levee_lab::load::{self, LoadArguments};
 use levee_lab::popularity::{self, FitArguments};
 use levee_lab::simulate::{self, ExperimentArguments, StormArguments, StoryArguments};
@@ -35,8 +37,17 @@ enum Command {
     Load(LoadArguments),
     /// A server under load, reloads and dying applications: no wrong byte, nothing left behind.
     Soak(SoakArguments),
-    /// Plays an experiment of a paper.
+    /// Plays an experiment of a paper under the virtual clock.
     Experiment(ExperimentArguments),
+    /// Names the experiments that can be played with real servers on emulated hosts.
+    List,
+    /// Plays experiments of the papers with real servers on emulated hosts, and writes a report.
+    Run(RunArguments),
+    /// Writes the report again from what was played.
+    Report(ReportArguments),
+    /// The visitors of an experiment, as `run` starts them.
+    #[command(hide = true)]
+    Generate,
 }
 
 fn main() -> ExitCode {
@@ -49,5 +60,9 @@ fn main() -> ExitCode {
         Command::Soak(arguments) => soak::run(&arguments),
         Command::Storm(arguments) => simulate::storm(&arguments),
         Command::Experiment(arguments) => simulate::experiment(&arguments),
+        Command::List => emulated::command::list(),
+        Command::Run(arguments) => emulated::command::run(&arguments),
+        Command::Report(arguments) => emulated::command::report(&arguments),
+        Command::Generate => generator::run(),
     }
 }

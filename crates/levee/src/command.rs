@@ -1,5 +1,6 @@
 //! The command line as a value.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -75,6 +76,19 @@ pub enum Command {
         /// Which server.
         #[command(flatten)]
         server: Server,
+    },
+    /// Play experiments with emulated hosts: `list`, `run NAME`, `report`.
+    ///
+    /// Runs the program `levee-lab`, which knows the rest: `levee lab run --help`.
+    #[command(disable_help_flag = true)]
+    Lab {
+        /// What `levee-lab` is told.
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENT"
+        )]
+        arguments: Vec<OsString>,
     },
     /// Print the completions of a shell.
     #[command(after_help = "levee completion bash > /usr/share/bash-completion/completions/levee")]

@@ -12,6 +12,7 @@ pub mod exchange;
 pub mod explain;
 pub mod figures;
 pub mod https;
+pub mod lab;
 pub mod log_hand_over;
 pub mod log_take_over;
 pub mod manual;

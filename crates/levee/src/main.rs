@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         } => purge(&server, purge_of(url, &key, soft), json),
         Command::Status { server, json } => show_status(&server, json),
         Command::Top { server } => watch(&server),
+        Command::Lab { arguments } => levee::lab::run(&arguments),
         Command::Completion { shell } => {
             let mut line = CommandLine::command();
             clap_complete::generate(shell, &mut line, "levee", &mut std::io::stdout());

@@ -1,11 +1,11 @@
 //! One visitor's HTTP/1.1: connections that are counted, redirects that are followed.
 //!
 //! It stands on hyper's single connections rather than on a client with a pool, so that it is exact
-//! how many connections there are and which request goes over which. Names under `localhost` are
-//! resolved here to 127.0.0.1, and no other name is: a crowd can never reach another machine.
+//! how many connections there are and which request goes over which. It finds servers by [`Names`]
+//! alone: a crowd can never reach another machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::meter::Traffic;
+use super::names::Names;
 use super::url::Url;
 
 /// A visitor: what it calls itself, and the connections it keeps open.
@@ -29,6 +30,8 @@ pub struct Visitor {
     traffic: Traffic,
     agent: String,
     habit: Habit,
+    names: Names,
+    following: Following,
     idle: Mutex<BTreeMap<(String, u16), Vec<Connection>>>,
 }
 
@@ -39,6 +42,17 @@ pub enum Habit {
     OneRequestEach,
     /// Keeps it for the next request to the same server, as browsers do.
     KeepAlive,
+}
+
+/// What a visitor does with a redirect.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Following {
+    /// Asks where it leads, as everybody does.
+    #[default]
+    Follows,
+    /// Is content with it: what is measured is the server that redirects.
+    Stays,
 }
 
 /// Why a request was not answered as it should be.
@@ -95,7 +109,18 @@ impl Visitor {
             traffic,
             agent,
             habit,
+            names: Names::default(),
+            following: Following::default(),
             idle: Mutex::default(),
+        }
+    }
+
+    /// The same visitor, who knows `names` and treats redirects as said.
+    pub fn among(self, names: Names, following: Following) -> Self {
+        Self {
+            names,
+            following,
+            ..self
         }
     }
 
@@ -114,15 +139,14 @@ impl Visitor {
             }
             let answer = self.exchange(method, &url).await?;
             let Some(next) = answer.leads_to(&url)? else {
-                return Ok(Fetched {
-                    url,
-                    body: answer.response.into_body(),
-                    wire_bytes: answer.wire_bytes,
-                });
+                return Ok(answer.into_fetched(url));
             };
             trail
                 .redirected
                 .get_or_insert_with(|| (Instant::now(), answer.wire_bytes));
+            if self.following == Following::Stays {
+                return Ok(answer.into_fetched(url));
+            }
             url = next;
         }
     }
@@ -139,7 +163,8 @@ impl Visitor {
                 settled => return settled,
             }
         }
-        let connection = Connection::open(&self.traffic, url).await?;
+        let address = self.names.server_of(url).ok_or(Failure::Elsewhere)?;
+        let connection = Connection::open(&self.traffic, address).await?;
         self.exchange_over(connection, method, url).await
     }
 
@@ -206,6 +231,14 @@ struct Exchange {
 }
 
 impl Exchange {
+    fn into_fetched(self, url: Url) -> Fetched {
+        Fetched {
+            url,
+            body: self.response.into_body(),
+            wire_bytes: self.wire_bytes,
+        }
+    }
+
     /// Where it redirects to; none for a success.
     fn leads_to(&self, url: &Url) -> Result<Option<Url>, Failure> {
         let status = self.response.status();
@@ -234,11 +267,10 @@ struct Connection {
 }
 
 impl Connection {
-    async fn open(traffic: &Traffic, url: &Url) -> Result<Self, Failure> {
-        let address = resolve(url)?;
+    async fn open(traffic: &Traffic, address: SocketAddr) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await;
         let stream = stream.map_err(|_| Failure::Connect)?;
-        let stream = traffic.meter(stream, url.port);
+        let stream = traffic.meter(stream, address.port());
         let received = stream.received();
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(|_| Failure::Broken)?;
@@ -255,15 +287,5 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
-    }
-}
-
-/// `localhost` and all names below it are this machine (RFC 6761 section 6.3).
-fn resolve(url: &Url) -> Result<SocketAddr, Failure> {
-    let local = url.host == "localhost" || url.host.ends_with(".localhost");
-    if local || url.host == "127.0.0.1" {
-        Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, url.port)))
-    } else {
-        Err(Failure::Elsewhere)
     }
 }

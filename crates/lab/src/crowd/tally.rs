@@ -180,7 +180,8 @@ fn quantile(latencies: &Histogram<u64>, share: f64) -> f64 {
     latencies.value_at_quantile(share) as f64 / 1e6
 }
 
-fn in_words(failure: Failure) -> String {
+/// A failure for people.
+pub(crate) fn in_words(failure: Failure) -> String {
     match failure {
         Failure::Late => "over 7 s".to_owned(),
         Failure::Refused => "refused with 503".to_owned(),

@@ -1,0 +1,37 @@
+//! Every experiment that the lab can play, as one table. Each has a file of its own.
+
+mod dotslash_dsl;
+
+use super::LabError;
+use super::bench::Bench;
+use super::findings::Findings;
+use super::servers::Files;
+
+/// One experiment.
+pub struct Experiment {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// Which figure of which paper it plays again.
+    pub source: &'static str,
+    /// Minutes that it takes in full and compressed, about.
+    pub minutes: [f64; 2],
+    /// Plays it.
+    pub run: fn(&Bench) -> Result<Findings, LabError>,
+}
+
+/// All of them, in the order in which they are best read.
+pub const EXPERIMENTS: &[Experiment] = &[Experiment {
+    name: "dotslash-dsl",
+    title: "A site behind a DSL line, with one rescue server",
+    source: "dotslash 6.3.3, figure 10",
+    minutes: [60.0, 7.0],
+    run: dotslash_dsl::run,
+}];
+
+/// A site of nothing but a first page, as rescue servers have here.
+fn nothing() -> Files {
+    let page = "<!doctype html><title>A neighbour</title><p>A site of its own.";
+    [("/index.html".to_owned(), page.into())].into()
+}

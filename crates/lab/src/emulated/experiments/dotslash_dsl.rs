@@ -1,0 +1,273 @@
+//! dotslash 6.3.3, Figure 10: a site behind a DSL line, alone and with one rescue server.
+//!
+//! ```text
+//!   visitors ──▶ gtidsl1 (53.9 kB/s usable) ──302──▶ maglev (2000 kB/s usable)
+//! ```
+//!
+//! Ten files of 6 KB on average are asked for in turn, each request over a connection of its own, at
+//! a rate that grows step by step until more than a tenth of the requests are not answered within 7
+//! s. What the source can do at most with redirects is B / (n + o): n the bytes of a redirect and o
+//! what a connection costs beside it, both as they were measured.
+
+use levee_vocab::Random;
+
+use super::super::bench::{Bench, Form, Played, Route, overhead};
+use super::super::findings::{Findings, Goal, Mark, Plot, Row};
+use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::network::Network;
+use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::topology::Topology;
+use super::super::{LabError, experiments};
+use crate::crowd::client::Following;
+
+const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
+/// U of the paper's source: 6394 of 6394 + 358 bytes.
+const USABLE: f64 = 0.95;
+/// Mean size of the files.
+const FILE_BYTES: usize = 6144;
+/// How long rescue servers keep them: as the paper's Apache did, longer than the experiment.
+const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+
+/// Plays both cases.
+pub fn run(bench: &Bench) -> Result<Findings, LabError> {
+    let topology = Topology::read(TOPOLOGY)?;
+    let files = ten_files(FILE_BYTES);
+    bench.say("alone:");
+    let alone = play(bench, &topology, &files, Company::Alone)?;
+    bench.say("with one rescue server:");
+    let helped = play(bench, &topology, &files, Company::Member)?;
+    let link = topology.hosts[0]
+        .link
+        .map_or(0.0, |link| link.as_bytes() as f64);
+    findings(link, &alone, &helped)
+}
+
+/// Ten files of different sizes, `mean` bytes on average, that no server can compress.
+pub fn ten_files(mean: usize) -> Files {
+    let mut random = Random::from_seed(6);
+    (0..10)
+        .map(|number| {
+            let bytes = mean - 900 + 200 * number;
+            let body: Vec<u8> = (0..bytes).map(|_| random.next_bits() as u8).collect();
+            (format!("/file-{number}.bin"), body.into())
+        })
+        .collect()
+}
+
+fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
+    let every = |rates: std::ops::RangeInclusive<u32>, by: u32| -> Vec<f64> {
+        rates.step_by(by as usize).map(f64::from).collect()
+    };
+    let (rates, seconds) = match (form, company) {
+        (Form::Full, Company::Alone) => (every(1..=20, 1), 60.0),
+        (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
+        (Form::Compressed, Company::Alone) => (every(4..=20, 1), 20.0),
+        (Form::Compressed, Company::Member) => {
+            let ramp = [4.0, 8.0, 16.0, 32.0, 48.0, 64.0, 80.0, 88.0];
+            ([ramp.to_vec(), every(92..=200, 4)].concat(), 15.0)
+        }
+        (Form::Shortest, Company::Alone) => (vec![8.0], 9.0),
+        (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 9.0),
+    };
+    rates
+        .into_iter()
+        .map(|rate| Step {
+            rate,
+            seconds,
+            wants: Wants::Files(paths.to_vec()),
+        })
+        .collect()
+}
+
+fn play(
+    bench: &Bench,
+    topology: &Topology,
+    files: &Files,
+    company: Company,
+) -> Result<Played, LabError> {
+    let network = Network::build(topology)?;
+    let folder = bench.folder(match company {
+        Company::Alone => "alone",
+        Company::Member => "helped",
+    });
+    let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
+    let _running = start(bench, &mut servers, &network, files, company)?;
+    let paths: Vec<String> = files.keys().cloned().collect();
+    let plan = LoadPlan {
+        site: format!("gtidsl1.{SITES}"),
+        names: names(&network),
+        files: folder.join("gtidsl1/public"),
+        following: Following::Follows,
+        steps: steps(bench.form, company, &paths),
+        until: Until::Overloaded,
+        tell_every: 0,
+    };
+    let route = Route {
+        from: network.host("visitors"),
+        source: network.host("gtidsl1"),
+    };
+    bench.play(route, &plan)
+}
+
+fn start(
+    bench: &Bench,
+    servers: &mut Servers<'_>,
+    network: &Network,
+    files: &Files,
+    company: Company,
+) -> Result<Vec<Site>, LabError> {
+    let site = |host: &'static str, files| SitePlan {
+        host,
+        files,
+        link: network.host(host).plan.link,
+        usable: USABLE,
+        company,
+        more: MORE,
+    };
+    if company == Company::Alone {
+        return Ok(vec![servers.start(&site("gtidsl1", files))?]);
+    }
+    servers.start_registry()?;
+    let nothing = experiments::nothing();
+    let maglev = servers.start(&site("maglev", &nothing))?;
+    let source = servers.start(&site("gtidsl1", files))?;
+    bench.wait_for_candidates(&source, 1)?;
+    Ok(vec![source, maglev])
+}
+
+fn findings(link: f64, alone: &Played, helped: &Played) -> Result<Findings, LabError> {
+    let nothing_held = LabError::NothingHeld("the first request rate");
+    let Some((alone_best, alone_sent)) = alone.best() else {
+        return Err(nothing_held);
+    };
+    let Some((best, sent)) = helped.best() else {
+        return Err(nothing_held);
+    };
+    let response = alone_best.own_bytes as f64 / (alone_best.answered as f64).max(1.0);
+    let alone_bound = link / (response + overhead(alone_best, *alone_sent));
+    let redirect = best.redirect_size().unwrap_or_default();
+    let redirect_overhead = overhead(best, *sent);
+    let bound = link / (redirect + redirect_overhead);
+    let kilobytes = |bytes: f64| bytes / 1000.0;
+    let rows = vec![
+        Row::told("R_max alone", "requests/s", alone_best.answered_rate)
+            .published(9.0)
+            .bounded_by(alone_bound)
+            .judged_by(Goal::OfBound(0.95)),
+        Row::told(
+            "R_max with one rescue server",
+            "requests/s",
+            best.answered_rate,
+        )
+        .published(88.0)
+        .bounded_by(bound)
+        .judged_by(Goal::OfBound(0.95)),
+        Row::told(
+            "R_max, how many times that alone",
+            "times",
+            best.answered_rate / alone_best.answered_rate,
+        )
+        .published(9.78)
+        .bounded_by(bound / alone_bound)
+        .judged_by(Goal::AtLeast(9.78)),
+        Row::told("D_max alone", "kB/s", kilobytes(alone.bytes_max()))
+            .published(53.9)
+            .bounded_by(kilobytes(alone_bound * FILE_BYTES as f64)),
+        Row::told(
+            "D_max with one rescue server",
+            "kB/s",
+            kilobytes(helped.bytes_max()),
+        )
+        .published(544.1)
+        .bounded_by(kilobytes(bound * FILE_BYTES as f64))
+        .judged_by(Goal::AtLeast(544.1)),
+    ];
+    let figures = [
+        ("link_bytes_per_second", link),
+        ("redirect_bytes", redirect),
+        ("redirect_overhead_bytes", redirect_overhead),
+        ("response_bytes", response),
+        ("response_overhead_bytes", overhead(alone_best, *alone_sent)),
+        ("generator_lag_max_seconds", best.lag_max),
+    ];
+    Ok(Findings {
+        method: vec![
+            format!(
+                "The source's link lets {:.1} kB/s out, Ethernet heads and all; 95 % of it are usable.",
+                kilobytes(link)
+            ),
+            format!(
+                "A redirect was {redirect:.0} bytes long, and its connection cost the link \
+                 {redirect_overhead:.0} bytes more, as counted at the link (the paper: 227 and 358)."
+            ),
+            "R_max is what was answered a second at the highest rate before the first at which more \
+             than a tenth of the requests were not answered within 7 s."
+                .to_owned(),
+        ],
+        rows,
+        plots: plots(link, alone, helped),
+        figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
+        ..Findings::default()
+    })
+}
+
+fn plots(link: f64, alone: &Played, helped: &Played) -> Vec<Plot> {
+    let one = |title: &str, text: &str, played: &Played| {
+        Plot {
+            title: title.to_owned(),
+            text: text.to_owned(),
+            across: "requests a second, offered".to_owned(),
+            up: "requests/s".to_owned(),
+            ..Plot::default()
+        }
+        .with("offered", Mark::Limit, played.by_rate(|step, _| step.rate))
+        .with(
+            "redirected",
+            Mark::Line,
+            played.by_rate(|step, _| step.redirected_rate),
+        )
+        .with(
+            "answered",
+            Mark::Line,
+            played.by_rate(|step, _| step.answered_rate),
+        )
+    };
+    let rates =
+        |played: &Played| -> Vec<(f64, f64)> { played.by_rate(|step, _| step.bytes_rate / 1000.0) };
+    let data = Plot {
+        title: "Data rate".to_owned(),
+        text:
+            "What visitors received, from whomever, and what left the source's own link. Dashed: \
+               what its link can carry."
+                .to_owned(),
+        across: "requests a second, offered".to_owned(),
+        up: "kB/s".to_owned(),
+        ..Plot::default()
+    }
+    .with(
+        "the source's link, at most",
+        Mark::Limit,
+        helped.by_rate(|_, _| link / 1000.0),
+    )
+    .with("received, alone", Mark::Line, rates(alone))
+    .with("received, with help", Mark::Line, rates(helped))
+    .with(
+        "the source's link, with help",
+        Mark::Line,
+        helped.by_rate(|step, sent| sent.bytes as f64 / step.seconds / 1000.0),
+    );
+    vec![
+        one(
+            "Figure 10 (a): alone",
+            "Requests are answered as they come until the link is full.",
+            alone,
+        ),
+        one(
+            "Figure 10 (b): with one rescue server",
+            "From some load on the source redirects, at last everything, until its link is full of \
+             redirects.",
+            helped,
+        ),
+        data,
+    ]
+}

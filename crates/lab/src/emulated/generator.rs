@@ -1,0 +1,198 @@
+//! The visitors of an experiment: a process of its own on an emulated host.
+//!
+//! It reads a [`LoadPlan`] from its standard input and prints one [`Event`] a line. The load is an
+//! open loop: a visit begins when it is due, whatever became of the others, and a request's time
+//! counts from the moment at which it was meant to be asked. So nothing is omitted that a slow server
+//! would have held up. Every body is compared with the file that it should be.
+//!
+//! It is not a general benchmark: rates and times are bounded by the plan, and it can reach no server
+//! but those that the plan names.
+
+mod play;
+mod tally;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::LabError;
+use super::network::Host;
+use crate::crowd::client::Following;
+
+pub use tally::{SecondFigures, StepFigures};
+
+/// All that a load is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadPlan {
+    /// Name of the site that is asked first.
+    pub site: String,
+    /// Domains and the hosts behind them.
+    pub names: BTreeMap<String, IpAddr>,
+    /// Folder with the files that the site has.
+    pub files: PathBuf,
+    /// What is done with redirects.
+    pub following: Following,
+    /// Request rates, one after the other.
+    pub steps: Vec<Step>,
+    /// When it is enough.
+    pub until: Until,
+    /// Every how many requests one is told with its time, for plots of single responses; 0 tells
+    /// none.
+    pub tell_every: u32,
+}
+
+/// A request rate for a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Requests a second.
+    pub rate: f64,
+    /// How long.
+    pub seconds: f64,
+    /// What is asked for.
+    pub wants: Wants,
+}
+
+/// What visitors want.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wants {
+    /// These paths in turn, each over a connection of its own.
+    Files(Vec<String>),
+    /// One path, so many times over one connection.
+    Session {
+        /// The path.
+        path: String,
+        /// Requests of a connection.
+        requests: u32,
+    },
+    /// A page and then its images, over up to two connections to each server.
+    Page {
+        /// Its path.
+        path: String,
+        /// Requests that it takes, the page's own among them.
+        requests: u32,
+    },
+}
+
+/// When a load is enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// After its last step.
+    Done,
+    /// After the first step of which more than 10 % were not answered in 7 s.
+    Overloaded,
+}
+
+/// What happens while a load is played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A step begins.
+    Began {
+        /// Its number, from 0.
+        step: usize,
+        /// Its request rate.
+        rate: f64,
+    },
+    /// A second is over.
+    Second(SecondFigures),
+    /// A step is over, and so are its requests.
+    Ended(StepFigures),
+}
+
+impl Wants {
+    /// Requests of one visit.
+    pub fn requests(&self) -> u32 {
+        match self {
+            Self::Files(_) => 1,
+            Self::Session { requests, .. } | Self::Page { requests, .. } => *requests,
+        }
+    }
+}
+
+/// `levee-lab generate`: plays the plan on standard input.
+pub fn run() -> ExitCode {
+    let plan = match serde_json::from_reader(std::io::stdin().lock()) {
+        Ok(plan) => plan,
+        Err(error) => {
+            eprintln!("levee-lab generate: cannot read the plan: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    match play::play(plan) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("levee-lab generate: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A generator at work on a host. Dropped, it is ended.
+#[derive(Debug)]
+pub struct Generator {
+    child: Child,
+}
+
+impl Generator {
+    /// Starts the program `lab` on `host` with `plan`.
+    pub fn start(lab: &Path, host: &Host, plan: &LoadPlan) -> Result<Self, LabError> {
+        let runner = host.runner();
+        let mut child = Command::new(&runner[0])
+            .args(&runner[1..])
+            .arg(lab)
+            .arg("generate")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(LabError::machine("start the load generator"))?;
+        let stdin = child.stdin.take();
+        let generator = Self { child };
+        if let Some(mut stdin) = stdin {
+            let text = serde_json::to_vec(plan).map_err(std::io::Error::from);
+            text.and_then(|text| stdin.write_all(&text))
+                .map_err(LabError::machine("tell the load generator its plan"))?;
+        }
+        Ok(generator)
+    }
+
+    /// Gives every event to `see`, and returns the figures of all steps.
+    pub fn watch(
+        mut self,
+        mut see: impl FnMut(&Event) -> Result<(), LabError>,
+    ) -> Result<Vec<StepFigures>, LabError> {
+        let mut steps = Vec::new();
+        let stdout = self.child.stdout.take();
+        for line in stdout
+            .into_iter()
+            .flat_map(|out| BufReader::new(out).lines())
+        {
+            let line = line.map_err(LabError::machine("read from the load generator"))?;
+            let Ok(event) = serde_json::from_str(&line) else {
+                continue;
+            };
+            see(&event)?;
+            if let Event::Ended(figures) = event {
+                steps.push(figures);
+            }
+        }
+        let status = self.child.wait();
+        match status.map_err(LabError::machine("wait for the load generator"))? {
+            status if status.success() => Ok(steps),
+            status => Err(LabError::Generator(status)),
+        }
+    }
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        // One that has ended needs no killing.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,303 @@
+//! Plays a plan: visits when they are due, requests, and lines about them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use tokio::runtime;
+use tokio::task::JoinSet;
+
+use super::tally::{Finished, SecondFigures, StepFigures, StepTally};
+use super::{Event, LoadPlan, Step, Until, Wants};
+use crate::crowd::PATIENCE;
+use crate::crowd::client::{Failure, Fetched, Following, Habit, Trail, Visitor};
+use crate::crowd::meter::Traffic;
+use crate::crowd::names::Names;
+use crate::crowd::page;
+use crate::crowd::url::Url;
+
+/// Plays all of `plan`, and prints its events.
+pub fn play(plan: LoadPlan) -> io::Result<()> {
+    let runtime = runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let files = read_folder(&plan.files)?;
+    let start = Instant::now();
+    let stage = Arc::new(Stage {
+        names: Names::Hosts(plan.names.clone()),
+        traffic: Traffic::since(start),
+        start,
+        files,
+        book: Mutex::default(),
+        told: AtomicU32::new(0),
+        plan,
+    });
+    runtime.block_on(async {
+        let ticker = tokio::spawn(tell_seconds(Arc::clone(&stage)));
+        for (number, step) in stage.plan.steps.iter().enumerate() {
+            tell(&Event::Began {
+                step: number,
+                rate: step.rate,
+            })?;
+            let figures = Arc::clone(&stage).step(number, step).await;
+            tell(&Event::Ended(figures.clone()))?;
+            if stage.plan.until == Until::Overloaded && figures.is_overloaded() {
+                break;
+            }
+        }
+        ticker.abort();
+        tell(&Event::Second(stage.take_second()))
+    })
+}
+
+/// What all visitors share.
+struct Stage {
+    plan: LoadPlan,
+    names: Names,
+    files: BTreeMap<String, Bytes>,
+    traffic: Traffic,
+    start: Instant,
+    book: Mutex<Book>,
+    told: AtomicU32,
+}
+
+#[derive(Default)]
+struct Book {
+    step: Option<StepTally>,
+    second: SecondFigures,
+}
+
+impl Stage {
+    async fn step(self: Arc<Self>, number: usize, step: &Step) -> StepFigures {
+        self.open().step = Some(StepTally::new(number, step.rate, step.seconds));
+        let requests = step.wants.requests();
+        let gap = f64::from(requests) / step.rate;
+        let visits = (step.seconds / gap).round() as u32;
+        let began = Instant::now();
+        let mut playing = JoinSet::new();
+        for visit in 0..visits {
+            let due = began + Duration::from_secs_f64(f64::from(visit) * gap);
+            tokio::time::sleep_until(due.into()).await;
+            {
+                let mut book = self.open();
+                book.second.offered += u64::from(requests);
+                if let Some(tally) = &mut book.step {
+                    tally.offer(requests, due.elapsed());
+                }
+            }
+            let visit = Visit {
+                stage: Arc::clone(&self),
+                began,
+                number: visit,
+            };
+            let wants = step.wants.clone();
+            playing.spawn(async move { visit.play(due, &wants).await });
+            while playing.try_join_next().is_some() {}
+        }
+        // Every request ends within its patience, so this does too.
+        while playing.join_next().await.is_some() {}
+        // A step lasts its time, also where the last visits were quick.
+        tokio::time::sleep_until((began + Duration::from_secs_f64(step.seconds)).into()).await;
+        let tally = self.open().step.take();
+        tally.map(StepTally::close).unwrap_or_default()
+    }
+
+    fn enter(&self, request: &Finished, began: Instant) {
+        let mut book = self.open();
+        if let Some(tally) = &mut book.step {
+            tally.enter(request);
+        }
+        let second = &mut book.second;
+        second.redirected += u64::from(request.redirect_bytes.is_some());
+        match request.result {
+            Ok((body, _)) => {
+                second.answered += 1;
+                second.bytes += body;
+            }
+            Err(_) => second.failed += 1,
+        }
+        let every = self.plan.tell_every;
+        if every > 0
+            && self
+                .told
+                .fetch_add(1, Ordering::Relaxed)
+                .is_multiple_of(every)
+        {
+            let asked = (began + request.asked).saturating_duration_since(self.start);
+            let taken = request.ended.saturating_sub(request.asked);
+            second.told.push((asked.as_secs_f64(), taken.as_secs_f64()));
+        }
+    }
+
+    fn take_second(&self) -> SecondFigures {
+        let at = self.start.elapsed().as_secs_f64();
+        let second = std::mem::take(&mut self.open().second);
+        SecondFigures { at, ..second }
+    }
+
+    fn visitor(&self, habit: Habit) -> Visitor {
+        Visitor::new(self.traffic.clone(), "levee-lab".to_owned(), habit)
+            .among(self.names.clone(), self.plan.following)
+    }
+
+    fn url(&self, path: &str) -> Url {
+        Url {
+            host: self.plan.site.clone(),
+            port: 80,
+            target: path.to_owned(),
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One visit of a step.
+struct Visit {
+    stage: Arc<Stage>,
+    /// When the step began.
+    began: Instant,
+    number: u32,
+}
+
+/// Connections that a browser opens to one server, at most.
+const CONNECTIONS_PER_PAGE: usize = 2;
+
+impl Visit {
+    async fn play(&self, due: Instant, wants: &Wants) {
+        match wants {
+            Wants::Files(paths) => {
+                let visitor = self.stage.visitor(Habit::OneRequestEach);
+                let path = &paths[self.number as usize % paths.len()];
+                self.get(&visitor, &self.stage.url(path), due).await;
+            }
+            Wants::Session { path, requests } => {
+                let visitor = self.stage.visitor(Habit::KeepAlive);
+                let url = self.stage.url(path);
+                let mut asked = due;
+                for number in 0..*requests {
+                    if self.get(&visitor, &url, asked).await.is_none() {
+                        // What was still wanted of this connection has failed with it.
+                        (number + 1..*requests).for_each(|_| self.fail(due, Failure::NotAsked));
+                        return;
+                    }
+                    // The next one is asked when the one before is there, as httperf does.
+                    asked = Instant::now();
+                }
+            }
+            Wants::Page { path, requests } => self.page(due, path, *requests).await,
+        }
+    }
+
+    async fn page(&self, due: Instant, path: &str, requests: u32) {
+        let visitor = self.stage.visitor(Habit::KeepAlive);
+        let page = self.get(&visitor, &self.stage.url(path), due).await;
+        let asked = Instant::now();
+        let Some(page) = page else {
+            // Images of a page that never came were wanted all the same.
+            (1..requests).for_each(|_| self.fail(asked, Failure::NotAsked));
+            return;
+        };
+        let images: Vec<Url> = page::images(&String::from_utf8_lossy(&page.body))
+            .iter()
+            .filter_map(|reference| page.url.join(reference).ok())
+            .collect();
+        let next = AtomicUsize::new(0);
+        let load = async || {
+            while let Some(image) = images.get(next.fetch_add(1, Ordering::Relaxed)) {
+                self.get(&visitor, image, asked).await;
+            }
+        };
+        const { assert!(CONNECTIONS_PER_PAGE == 2) };
+        tokio::join!(load(), load());
+    }
+
+    /// One request that was meant to be asked at `asked`; none when it failed.
+    async fn get(&self, visitor: &Visitor, url: &Url, asked: Instant) -> Option<Fetched> {
+        let mut trail = Trail::default();
+        let fetching = visitor.fetch(&Method::GET, url, &mut trail);
+        let fetched = tokio::time::timeout_at((asked + PATIENCE).into(), fetching).await;
+        let fetched = fetched.unwrap_or(Err(Failure::Late)).and_then(|fetched| {
+            match self.is_right(url, &fetched, &trail) {
+                true => Ok(fetched),
+                false => Err(Failure::WrongBody),
+            }
+        });
+        self.stage.enter(
+            &Finished {
+                asked: asked.saturating_duration_since(self.began),
+                ended: self.began.elapsed(),
+                redirect_bytes: trail.redirected.map(|(_, bytes)| bytes),
+                result: match &fetched {
+                    Ok(fetched) => Ok((fetched.body.len() as u64, fetched.wire_bytes)),
+                    Err(failure) => Err(*failure),
+                },
+            },
+            self.began,
+        );
+        fetched.ok()
+    }
+
+    fn is_right(&self, url: &Url, fetched: &Fetched, trail: &Trail) -> bool {
+        let stays = self.stage.plan.following == Following::Stays;
+        let content_with_redirect = stays && trail.redirected.is_some();
+        content_with_redirect || self.stage.files.get(&url.target) == Some(&fetched.body)
+    }
+
+    fn fail(&self, asked: Instant, failure: Failure) {
+        self.stage.enter(
+            &Finished {
+                asked: asked.saturating_duration_since(self.began),
+                ended: self.began.elapsed(),
+                redirect_bytes: None,
+                result: Err(failure),
+            },
+            self.began,
+        );
+    }
+}
+
+async fn tell_seconds(stage: Arc<Stage>) {
+    let second = Duration::from_secs(1);
+    let mut ticks = tokio::time::interval_at((stage.start + second).into(), second);
+    loop {
+        ticks.tick().await;
+        // Nobody reads any more: the whole run is about to end.
+        if tell(&Event::Second(stage.take_second())).is_err() {
+            return;
+        }
+    }
+}
+
+fn tell(event: &Event) -> io::Result<()> {
+    let mut line = serde_json::to_string(event)?;
+    line.push('\n');
+    let mut out = io::stdout().lock();
+    out.write_all(line.as_bytes())?;
+    out.flush()
+}
+
+fn read_folder(root: &Path) -> io::Result<BTreeMap<String, Bytes>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let under = path.strip_prefix(root).unwrap_or(&path);
+            let name = format!("/{}", under.display());
+            files.insert(name, Bytes::from(fs::read(&path)?));
+        }
+    }
+    Ok(files)
+}

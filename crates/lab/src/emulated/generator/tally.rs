@@ -1,0 +1,229 @@
+//! What became of the requests of a step, and of each second.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::crowd::PATIENCE;
+use crate::crowd::client::Failure;
+use crate::crowd::tally::{FAILED_SHARE_MAX, in_words};
+
+/// A request that came to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Finished {
+    /// When it was meant to be asked, since the step began.
+    pub asked: Duration,
+    /// When it was whole or given up, since the step began.
+    pub ended: Duration,
+    /// Bytes of the redirect that was met first, with its head.
+    pub redirect_bytes: Option<u64>,
+    /// Bytes of the body and of the response, or why there is none.
+    pub result: Result<(u64, u64), Failure>,
+}
+
+/// A step as it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StepFigures {
+    /// Its number, from 0.
+    pub step: usize,
+    /// Requests a second as planned.
+    pub rate: f64,
+    /// Its length in seconds.
+    pub seconds: f64,
+    /// Requests of the visits that began in it.
+    pub offered: u64,
+    /// Whole, right and within 7 s.
+    pub answered: u64,
+    /// All others.
+    pub failed: u64,
+    /// The others by cause, in words.
+    pub failures: BTreeMap<String, u64>,
+    /// Requests that were redirected on their way.
+    pub redirected: u64,
+    /// Bytes of their redirects, heads and all.
+    pub redirect_bytes: u64,
+    /// Answers a second that came in the settled part of the step: its last two thirds.
+    pub answered_rate: f64,
+    /// Redirects a second that came in the settled part.
+    pub redirected_rate: f64,
+    /// Body bytes a second that came in the settled part.
+    pub bytes_rate: f64,
+    /// Bytes of the answers that came without a redirect, heads and all.
+    pub own_bytes: u64,
+    /// Median of the time to an answer, in seconds; a request that failed counts as 7 s at least.
+    pub p50: f64,
+    /// 99th percentile of the same.
+    pub p99: f64,
+    /// Most by which a visit began late, in seconds: whether the generator kept up.
+    pub lag_max: f64,
+}
+
+impl StepFigures {
+    /// Share of the requests that were not answered.
+    pub fn failed_share(&self) -> f64 {
+        self.failed as f64 / (self.offered as f64).max(1.0)
+    }
+
+    /// The papers' rule: more than 10 % not answered in 7 s.
+    pub fn is_overloaded(&self) -> bool {
+        self.failed_share() > FAILED_SHARE_MAX
+    }
+
+    /// Mean size of a redirect in bytes; none where there was none.
+    pub fn redirect_size(&self) -> Option<f64> {
+        (self.redirected > 0).then(|| self.redirect_bytes as f64 / self.redirected as f64)
+    }
+}
+
+/// A second as it was.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondFigures {
+    /// Seconds since the load began.
+    pub at: f64,
+    /// Requests of the visits that began in it.
+    pub offered: u64,
+    /// Answers that were whole in it.
+    pub answered: u64,
+    /// Requests that were given up in it.
+    pub failed: u64,
+    /// Redirects met by those that ended in it.
+    pub redirected: u64,
+    /// Body bytes of its answers.
+    pub bytes: u64,
+    /// Some of the requests that ended in it: when they were asked since the load began, and how
+    /// long they took, in seconds.
+    pub told: Vec<(f64, f64)>,
+}
+
+/// Counts the requests of a step.
+#[derive(Debug)]
+pub struct StepTally {
+    figures: StepFigures,
+    settled: Duration,
+    end: Duration,
+    settled_answers: u64,
+    settled_redirects: u64,
+    settled_bytes: u64,
+    times: Histogram<u64>,
+}
+
+impl StepTally {
+    /// Of a step of that number, rate and length.
+    pub fn new(step: usize, rate: f64, seconds: f64) -> Self {
+        let end = Duration::from_secs_f64(seconds);
+        Self {
+            figures: StepFigures {
+                step,
+                rate,
+                seconds,
+                ..StepFigures::default()
+            },
+            settled: end / 3,
+            end,
+            settled_answers: 0,
+            settled_redirects: 0,
+            settled_bytes: 0,
+            times: Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are in order"),
+        }
+    }
+
+    /// Notes that a visit of so many requests began, so late.
+    pub fn offer(&mut self, requests: u32, lag: Duration) {
+        self.figures.offered += u64::from(requests);
+        self.figures.lag_max = self.figures.lag_max.max(lag.as_secs_f64());
+    }
+
+    /// Notes the end of a request.
+    pub fn enter(&mut self, request: &Finished) {
+        let figures = &mut self.figures;
+        let in_settled = (self.settled..self.end).contains(&request.ended);
+        let mut taken = request.ended.saturating_sub(request.asked);
+        if let Some(bytes) = request.redirect_bytes {
+            figures.redirected += 1;
+            figures.redirect_bytes += bytes;
+            self.settled_redirects += u64::from(in_settled);
+        }
+        match request.result {
+            Ok((body, wire)) => {
+                figures.answered += 1;
+                figures.own_bytes += if request.redirect_bytes.is_none() {
+                    wire
+                } else {
+                    0
+                };
+                self.settled_answers += u64::from(in_settled);
+                self.settled_bytes += if in_settled { body } else { 0 };
+            }
+            Err(failure) => {
+                figures.failed += 1;
+                *figures.failures.entry(in_words(failure)).or_default() += 1;
+                taken = taken.max(PATIENCE);
+            }
+        }
+        self.times.saturating_record(taken.as_micros() as u64);
+    }
+
+    /// The step as it was.
+    pub fn close(self) -> StepFigures {
+        let seconds = (self.end - self.settled).as_secs_f64();
+        let quantile = |share| self.times.value_at_quantile(share) as f64 / 1e6;
+        StepFigures {
+            answered_rate: self.settled_answers as f64 / seconds,
+            redirected_rate: self.settled_redirects as f64 / seconds,
+            bytes_rate: self.settled_bytes as f64 / seconds,
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            ..self.figures
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(asked: u64, ended: u64, result: Result<(u64, u64), Failure>) -> Finished {
+        Finished {
+            asked: Duration::from_millis(asked),
+            ended: Duration::from_millis(ended),
+            redirect_bytes: (asked % 2 == 1).then_some(200),
+            result,
+        }
+    }
+
+    #[test]
+    fn rates_are_those_of_the_settled_part() {
+        let mut tally = StepTally::new(0, 2.0, 3.0);
+        tally.offer(4, Duration::from_millis(3));
+        tally.enter(&request(0, 500, Ok((10, 20))));
+        tally.enter(&request(500, 1500, Ok((10, 20))));
+        tally.enter(&request(1001, 2900, Ok((10, 20))));
+        tally.enter(&request(1500, 3100, Ok((10, 20))));
+        let figures = tally.close();
+        assert_eq!((figures.offered, figures.answered), (4, 4));
+        assert_eq!((figures.answered_rate, figures.bytes_rate), (1.0, 10.0));
+        assert_eq!(figures.redirected_rate, 0.5);
+        assert_eq!(figures.redirect_size(), Some(200.0));
+        assert_eq!(figures.lag_max, 0.003);
+    }
+
+    #[test]
+    fn a_step_is_overloaded_when_more_than_a_tenth_failed() {
+        let mut tally = StepTally::new(0, 10.0, 1.0);
+        tally.offer(10, Duration::ZERO);
+        for _ in 0..9 {
+            tally.enter(&request(0, 10, Ok((1, 1))));
+        }
+        tally.enter(&request(0, 10, Err(Failure::Refused)));
+        let figures = tally.close();
+        assert!(!figures.is_overloaded());
+        assert!(figures.p99 >= 7.0);
+        let worse = StepFigures {
+            failed: 2,
+            ..figures
+        };
+        assert!(worse.is_overloaded());
+    }
+}
