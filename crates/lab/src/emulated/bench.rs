@@ -129,7 +129,7 @@ fn told(step: &StepFigures, sent: Sent) -> String {
         step.redirected_rate,
         step.failed_share() * 100.0,
         step.p50 * 1000.0,
-        sent.bytes as f64 / step.seconds / 1000.0,
+        sent.bytes as f64 / step.lasted / 1000.0,
     )
 }
 

@@ -28,7 +28,7 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::LabError;
-use super::processor;
+use super::{network, processor};
 
 /// A program of somebody else's that a run cannot do without.
 struct Tool {
@@ -87,11 +87,12 @@ pub fn ground() -> Option<Ground> {
     })
 }
 
-/// Mounts of the run's own: names of networks must not show outside.
+/// Inside: names of networks that do not show outside, and the switches.
 pub fn settle_in() -> Result<(), LabError> {
     const NAMES: &str = "/run/netns";
     fs::create_dir_all(NAMES).map_err(LabError::machine("make /run/netns"))?;
-    super::network::run(&["mount", "-t", "tmpfs", "levee-lab", NAMES])
+    network::run(&["mount", "-t", "tmpfs", "levee-lab", NAMES])?;
+    network::lay_switches()
 }
 
 /// How it ended inside.

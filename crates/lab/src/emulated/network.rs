@@ -38,10 +38,14 @@ pub struct Host {
     pub watched_at: Ipv4Addr,
 }
 
+/// The checksum at the end of an Ethernet frame: on a real cable, not on one of the kernel's. It is
+/// charged and counted here, because the papers count it.
+const CHECKSUM_BYTES: u64 = 4;
+
 /// What has left a host since it is up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Bytes with Ethernet heads, without checksums and gaps.
+    /// Bytes with Ethernet heads and checksums, as the papers count.
     pub bytes: u64,
     /// Frames.
     pub frames: u64,
@@ -60,6 +64,15 @@ impl Sent {
     }
 }
 
+/// Lays the two switches that all networks of a run are plugged into.
+pub fn lay_switches() -> Result<(), LabError> {
+    let lines = "link set lo up\n\
+                 link add switch type bridge\nlink set switch up\n\
+                 link add watch type bridge\nlink set watch up\n\
+                 address add 10.81.0.1/24 dev watch\n";
+    batch(&["ip", "-batch", "-"], lines)
+}
+
 impl Network {
     /// Brings all hosts up.
     pub fn build(topology: &Topology) -> Result<Self, LabError> {
@@ -75,7 +88,6 @@ impl Network {
                 })
                 .collect(),
         };
-        batch(&["ip", "-batch", "-"], &network.switches())?;
         for host in &network.hosts {
             batch(&["ip", "-batch", "-"], &host.cables())?;
             batch(
@@ -106,23 +118,19 @@ impl Network {
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
-
-    fn switches(&self) -> String {
-        "link set lo up\n\
-         link add switch type bridge\nlink set switch up\n\
-         link add watch type bridge\nlink set watch up\n\
-         address add 10.81.0.1/24 dev watch\n"
-            .to_owned()
-    }
 }
 
 impl Drop for Network {
     fn drop(&mut self) {
         let mut lines = String::new();
         for host in &self.hosts {
-            lines.push_str(&format!("netns delete {}\n", host.plan.name));
+            // The cables first: networks go later, when the kernel finds the time.
+            let number = host.number();
+            let name = &host.plan.name;
+            lines.push_str(&format!(
+                "link delete d{number}\nlink delete w{number}\nnetns delete {name}\n"
+            ));
         }
-        lines.push_str("link delete switch\nlink delete watch\n");
         // What stays goes with the namespaces around it.
         let _ = batch(&["ip", "-force", "-batch", "-"], &lines);
     }
@@ -155,16 +163,22 @@ impl Host {
             None => (&told[0]["stats64"]["tx"], ["bytes", "packets", "dropped"]),
         };
         let count = |name: &str| counters[name].as_u64().unwrap_or_default();
+        let frames = count(names[1]);
         Ok(Sent {
-            bytes: count(names[0]),
-            frames: count(names[1]),
+            bytes: count(names[0]) + frames * CHECKSUM_BYTES,
+            frames,
             dropped: count(names[2]),
         })
     }
 
+    /// Its own number among the hosts, which is in the names of its cables.
+    const fn number(&self) -> u8 {
+        self.address.octets()[3]
+    }
+
     fn cables(&self) -> String {
         let name = &self.plan.name;
-        let number = self.address.octets()[3];
+        let number = self.number();
         format!(
             "netns add {name}\n\
              link add d{number} type veth peer name eth0 netns {name}\n\
@@ -190,11 +204,14 @@ impl Host {
         let burst = (link.as_bytes() / 100).max(3100).to_string();
         // A queue of a quarter of a second, as access routers have; 32 kB on the thinnest lines.
         let limit = (link.as_bytes() / 4).max(32_000).to_string();
+        let checksum = CHECKSUM_BYTES.to_string();
         let name = &self.plan.name;
-        run(&[
-            "tc", "-netns", name, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", &rate,
-            "burst", &burst, "limit", &limit,
-        ])
+        let mut words = vec![
+            "tc", "-netns", name, "qdisc", "add", "dev", "eth0", "root", "tbf",
+        ];
+        words.extend(["rate", &rate, "burst", &burst, "limit", &limit]);
+        words.extend(["overhead", &checksum]);
+        run(&words)
     }
 
     /// Thousands of connections a second from one address need all ports there are, and soon again.

@@ -174,7 +174,8 @@ pub fn names(network: &Network) -> BTreeMap<String, IpAddr> {
         .collect()
 }
 
-fn write(folder: &Path, files: &Files) -> Result<(), LabError> {
+/// Writes files below `folder`.
+pub fn write(folder: &Path, files: &Files) -> Result<(), LabError> {
     for (path, body) in files {
         let file = folder.join(path.trim_start_matches('/'));
         fs::create_dir_all(file.parent().unwrap_or(folder))

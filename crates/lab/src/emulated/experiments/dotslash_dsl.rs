@@ -135,76 +135,112 @@ fn start(
     Ok(vec![source, maglev])
 }
 
-fn findings(link: f64, alone: &Played, helped: &Played) -> Result<Findings, LabError> {
-    let nothing_held = LabError::NothingHeld("the first request rate");
-    let Some((alone_best, alone_sent)) = alone.best() else {
-        return Err(nothing_held);
-    };
-    let Some((best, sent)) = helped.best() else {
-        return Err(nothing_held);
-    };
-    let response = alone_best.own_bytes as f64 / (alone_best.answered as f64).max(1.0);
-    let alone_bound = link / (response + overhead(alone_best, *alone_sent));
-    let redirect = best.redirect_size().unwrap_or_default();
-    let redirect_overhead = overhead(best, *sent);
-    let bound = link / (redirect + redirect_overhead);
-    let kilobytes = |bytes: f64| bytes / 1000.0;
-    let rows = vec![
-        Row::told("R_max alone", "requests/s", alone_best.answered_rate)
-            .published(9.0)
-            .bounded_by(alone_bound)
+/// What was measured, and what it allows.
+struct Sums {
+    link: f64,
+    /// Answered requests a second: alone, and with help.
+    answered: [f64; 2],
+    /// Bytes of a response of the source alone, of a redirect with help.
+    responses: [f64; 2],
+    /// What a connection cost beside it.
+    overheads: [f64; 2],
+    /// Most bytes a second that visitors received.
+    bytes_max: [f64; 2],
+}
+
+impl Sums {
+    fn of(link: f64, alone: &Played, helped: &Played) -> Result<Self, LabError> {
+        let held = |played: &Played| {
+            let best = played.best().cloned();
+            best.ok_or(LabError::NothingHeld("the first request rate"))
+        };
+        let (own, own_sent) = held(alone)?;
+        let (best, sent) = held(helped)?;
+        let response = own.own_bytes as f64 / (own.answered as f64).max(1.0);
+        Ok(Self {
+            link,
+            answered: [own.answered_rate, best.answered_rate],
+            responses: [response, best.redirect_size().unwrap_or_default()],
+            overheads: [overhead(&own, own_sent), overhead(&best, sent)],
+            bytes_max: [alone.bytes_max(), helped.bytes_max()],
+        })
+    }
+
+    /// Responses a second that fit through the link.
+    fn bounds(&self) -> [f64; 2] {
+        std::array::from_fn(|case| self.link / (self.responses[case] + self.overheads[case]))
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let bounds = self.bounds();
+        let row = |name: &str, unit: &str, ours: f64, published: f64, bound: f64| {
+            Row::told(name, unit, ours)
+                .published(published)
+                .bounded_by(bound)
+        };
+        let [alone, helped] = self.answered;
+        let bytes = bounds.map(|bound| bound * FILE_BYTES as f64 / 1000.0);
+        let received = self.bytes_max.map(|bytes| bytes / 1000.0);
+        vec![
+            row("R_max alone", "requests/s", alone, 9.0, bounds[0]).judged_by(Goal::OfBound(0.95)),
+            row(
+                "R_max with one rescue server",
+                "requests/s",
+                helped,
+                88.0,
+                bounds[1],
+            )
             .judged_by(Goal::OfBound(0.95)),
-        Row::told(
-            "R_max with one rescue server",
-            "requests/s",
-            best.answered_rate,
-        )
-        .published(88.0)
-        .bounded_by(bound)
-        .judged_by(Goal::OfBound(0.95)),
-        Row::told(
-            "R_max, how many times that alone",
-            "times",
-            best.answered_rate / alone_best.answered_rate,
-        )
-        .published(9.78)
-        .bounded_by(bound / alone_bound)
-        .judged_by(Goal::AtLeast(9.78)),
-        Row::told("D_max alone", "kB/s", kilobytes(alone.bytes_max()))
-            .published(53.9)
-            .bounded_by(kilobytes(alone_bound * FILE_BYTES as f64)),
-        Row::told(
-            "D_max with one rescue server",
-            "kB/s",
-            kilobytes(helped.bytes_max()),
-        )
-        .published(544.1)
-        .bounded_by(kilobytes(bound * FILE_BYTES as f64))
-        .judged_by(Goal::AtLeast(544.1)),
-    ];
-    let figures = [
-        ("link_bytes_per_second", link),
-        ("redirect_bytes", redirect),
-        ("redirect_overhead_bytes", redirect_overhead),
-        ("response_bytes", response),
-        ("response_overhead_bytes", overhead(alone_best, *alone_sent)),
-        ("generator_lag_max_seconds", best.lag_max),
-    ];
-    Ok(Findings {
-        method: vec![
+            row(
+                "R_max, that with help to that alone",
+                "times",
+                helped / alone,
+                9.78,
+                bounds[1] / bounds[0],
+            )
+            .judged_by(Goal::AtLeast(9.78)),
+            row("D_max alone", "kB/s", received[0], 53.9, bytes[0]),
+            row(
+                "D_max with one rescue server",
+                "kB/s",
+                received[1],
+                544.1,
+                bytes[1],
+            )
+            .judged_by(Goal::AtLeast(544.1)),
+        ]
+    }
+
+    fn method(&self) -> Vec<String> {
+        vec![
             format!(
                 "The source's link lets {:.1} kB/s out, Ethernet heads and all; 95 % of it are usable.",
-                kilobytes(link)
+                self.link / 1000.0
             ),
             format!(
-                "A redirect was {redirect:.0} bytes long, and its connection cost the link \
-                 {redirect_overhead:.0} bytes more, as counted at the link (the paper: 227 and 358)."
+                "A redirect was {:.0} bytes long, and its connection cost the link {:.0} bytes more, \
+                 as counted at the link (the paper: 227 and 358).",
+                self.responses[1], self.overheads[1]
             ),
             "R_max is what was answered a second at the highest rate before the first at which more \
              than a tenth of the requests were not answered within 7 s."
                 .to_owned(),
-        ],
-        rows,
+        ]
+    }
+}
+
+fn findings(link: f64, alone: &Played, helped: &Played) -> Result<Findings, LabError> {
+    let sums = Sums::of(link, alone, helped)?;
+    let figures = [
+        ("link_bytes_per_second", link),
+        ("redirect_bytes", sums.responses[1]),
+        ("redirect_overhead_bytes", sums.overheads[1]),
+        ("response_bytes", sums.responses[0]),
+        ("response_overhead_bytes", sums.overheads[0]),
+    ];
+    Ok(Findings {
+        method: sums.method(),
+        rows: sums.rows(),
         plots: plots(link, alone, helped),
         figures: figures.map(|(name, value)| (name.to_owned(), value)).into(),
         ..Findings::default()
@@ -254,7 +290,7 @@ fn plots(link: f64, alone: &Played, helped: &Played) -> Vec<Plot> {
     .with(
         "the source's link, with help",
         Mark::Line,
-        helped.by_rate(|step, sent| sent.bytes as f64 / step.seconds / 1000.0),
+        helped.by_rate(|step, sent| sent.bytes as f64 / step.lasted / 1000.0),
     );
     vec![
         one(

@@ -105,7 +105,8 @@ impl Stage {
         // A step lasts its time, also where the last visits were quick.
         tokio::time::sleep_until((began + Duration::from_secs_f64(step.seconds)).into()).await;
         let tally = self.open().step.take();
-        tally.map(StepTally::close).unwrap_or_default()
+        let lasted = began.elapsed();
+        tally.map(|tally| tally.close(lasted)).unwrap_or_default()
     }
 
     fn enter(&self, request: &Finished, began: Instant) {

@@ -32,6 +32,8 @@ pub struct StepFigures {
     pub rate: f64,
     /// Its length in seconds.
     pub seconds: f64,
+    /// Seconds until its last request had ended.
+    pub lasted: f64,
     /// Requests of the visits that began in it.
     pub offered: u64,
     /// Whole, right and within 7 s.
@@ -165,11 +167,12 @@ impl StepTally {
         self.times.saturating_record(taken.as_micros() as u64);
     }
 
-    /// The step as it was.
-    pub fn close(self) -> StepFigures {
+    /// The step as it was, after it lasted so long.
+    pub fn close(self, lasted: Duration) -> StepFigures {
         let seconds = (self.end - self.settled).as_secs_f64();
         let quantile = |share| self.times.value_at_quantile(share) as f64 / 1e6;
         StepFigures {
+            lasted: lasted.as_secs_f64(),
             answered_rate: self.settled_answers as f64 / seconds,
             redirected_rate: self.settled_redirects as f64 / seconds,
             bytes_rate: self.settled_bytes as f64 / seconds,
@@ -201,7 +204,7 @@ mod tests {
         tally.enter(&request(500, 1500, Ok((10, 20))));
         tally.enter(&request(1001, 2900, Ok((10, 20))));
         tally.enter(&request(1500, 3100, Ok((10, 20))));
-        let figures = tally.close();
+        let figures = tally.close(Duration::from_secs(4));
         assert_eq!((figures.offered, figures.answered), (4, 4));
         assert_eq!((figures.answered_rate, figures.bytes_rate), (1.0, 10.0));
         assert_eq!(figures.redirected_rate, 0.5);
@@ -217,7 +220,7 @@ mod tests {
             tally.enter(&request(0, 10, Ok((1, 1))));
         }
         tally.enter(&request(0, 10, Err(Failure::Refused)));
-        let figures = tally.close();
+        let figures = tally.close(Duration::from_secs(4));
         assert!(!figures.is_overloaded());
         assert!(figures.p99 >= 7.0);
         let worse = StepFigures {
