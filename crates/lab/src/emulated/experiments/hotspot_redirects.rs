@@ -96,8 +96,8 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.9, 0.95, 1.0, 1.5, 3.0], 8.0),
-            Form::Shortest => (&[0.95], 4.0),
+            Form::Compressed => (&[0.5, 0.9, 1.0, 1.5, 3.0], 9.0),
+            Form::Shortest => (&[1.0], 6.0),
         };
         let rates = shares.iter().map(|share| (share * full).round());
         let plan = self.load(&network, "source", kilobytes, (rates.collect(), seconds));
@@ -120,7 +120,7 @@ impl Ground<'_> {
                 let fine = (38..=60).map(|step| f64::from(step) * 100.0);
                 (ramp.into_iter().chain(fine).collect(), 8.0)
             }
-            Form::Shortest => (vec![1500.0], 4.0),
+            Form::Shortest => (vec![1500.0, 4600.0], 4.0),
         };
         let mut plan = self.load(&network, "source", 10, (rates, seconds));
         plan.until = Until::Overloaded;
