@@ -98,9 +98,14 @@ impl Wrk<'_> {
             .arg(format!("http://{}{}", core.address, path(10)))
             .output()
             .map_err(LabError::machine("run wrk"))?;
-        match output.status.success() {
-            true => Ok(()),
-            false => Err(LabError::Refused {
+        match output.status.code() {
+            Some(0) => Ok(()),
+            // What `nsenter` says where it finds no such program.
+            Some(127) => Err(LabError::MissingTool {
+                program: "wrk",
+                package: "wrk",
+            }),
+            Some(_) | None => Err(LabError::Refused {
                 command: "wrk".to_owned(),
                 said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
             }),
