@@ -8,9 +8,9 @@
 //!                              └─ generator: visitors ─────────┘
 //! ```
 //!
-//! Nothing is simulated here but distance: servers, connections and bytes are real, links are as thick
-//! as the topology says, and what a link carried is read from the link. `sim` is the other half of the
-//! lab, with a virtual clock.
+//! Nothing is simulated here but distance: servers, connections and bytes are real, links are as
+//! thick as the topology says, and what a link carried is read from the link. The simulator
+//! (`levee-sim`) is the other half of the lab, with a virtual clock.
 
 pub mod bench;
 pub mod command;

@@ -1,8 +1,8 @@
 //! `levee lab list`, `run` and `report`.
 //!
-//! `run` starts itself once more inside namespaces (`enclosure`) and plays there; what it finds goes
-//! to one JSON file for each experiment, and the report is made from those files. So a report can be
-//! made again at any time, and of several runs.
+//! `run` starts itself once more inside namespaces (`enclosure`) and plays there; what it finds
+//! goes to one JSON file for each experiment, and the report is made from those files. So a report
+//! can be made again at any time, and of several runs.
 
 use std::env;
 use std::ffi::OsString;

@@ -11,8 +11,8 @@
 //!
 //! When the first process of a process namespace dies, the kernel ends all others; when they are
 //! gone, so are their networks and mounts. Ctrl-C, an error, a panic and `kill -9` of the owner all
-//! come to this. Only a temporary folder and control groups can outlive a killed owner: both bear its
-//! id, and the next run removes those whose owner is no more.
+//! come to this. Only a temporary folder and control groups can outlive a killed owner: both bear
+//! its id, and the next run removes those whose owner is no more.
 
 use std::env;
 use std::ffi::OsString;
@@ -247,8 +247,8 @@ fn is_alive(process: u32) -> bool {
     Path::new("/proc").join(process.to_string()).exists()
 }
 
-/// Removes control groups as soon as the processes in them are gone, which nobody here can wait for:
-/// they are not children of the owner.
+/// Removes control groups as soon as the processes in them are gone, which nobody here can wait
+/// for: they are not children of the owner.
 fn remove_groups(owner: u32) {
     const GONE_WITHIN: Duration = Duration::from_secs(2);
     let deadline = Instant::now() + GONE_WITHIN;

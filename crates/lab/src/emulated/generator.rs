@@ -2,11 +2,11 @@
 //!
 //! It reads a [`LoadPlan`] from its standard input and prints one [`Event`] a line. The load is an
 //! open loop: a visit begins when it is due, whatever became of the others, and a request's time
-//! counts from the moment at which it was meant to be asked. So nothing is omitted that a slow server
-//! would have held up. Every body is compared with the file that it should be.
+//! counts from the moment at which it was meant to be asked. So nothing is omitted that a slow
+//! server would have held up. Every body is compared with the file that it should be.
 //!
-//! It is not a general benchmark: rates and times are bounded by the plan, and it can reach no server
-//! but those that the plan names.
+//! It is not a general benchmark: rates and times are bounded by the plan, and it can reach no
+//! server but those that the plan names.
 
 mod play;
 mod tally;

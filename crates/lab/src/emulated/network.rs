@@ -7,9 +7,9 @@
 //!                  10.81.0.0/24: the same hosts for the watch, without limits
 //! ```
 //!
-//! The limit of a link is a token bucket on the host's own end, so that it holds whatever the server
-//! there believes. Status pages are looked at by the second cable: looking costs a link nothing.
-//! Everything lives in the namespaces that `enclosure` made, and ends with them.
+//! The limit of a link is a token bucket on the host's own end, so that it holds whatever the
+//! server there believes. Status pages are looked at by the second cable: looking costs a link
+//! nothing. Everything lives in the namespaces that `enclosure` made, and ends with them.
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;

@@ -4,10 +4,10 @@
 //!   visitors ──▶ gtidsl1 (53.9 kB/s usable) ──302──▶ maglev (2000 kB/s usable)
 //! ```
 //!
-//! Ten files of 6 KB on average are asked for in turn, each request over a connection of its own, at
-//! a rate that grows step by step until more than a tenth of the requests are not answered within 7
-//! s. What the source can do at most with redirects is B / (n + o): n the bytes of a redirect and o
-//! what a connection costs beside it, both as they were measured.
+//! Ten files of 6 KB on average are asked for in turn, each request over a connection of its own,
+//! at a rate that grows step by step until more than a tenth of the requests are not answered
+//! within 7 s. What the source can do at most with redirects is B / (n + o): n the bytes of a
+//! redirect and o what a connection costs beside it, both as they were measured.
 
 use levee_vocab::Random;
 

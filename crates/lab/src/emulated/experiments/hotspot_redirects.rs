@@ -2,8 +2,8 @@
 //! source behind 10 Mb/s can give.
 //!
 //! As in the paper, a connection carries ten requests, one after the other. Pages of 10, 50 and 100
-//! KB are asked of a source that stands alone; then of one whose mirror takes everything. Visitors do
-//! not follow the redirects: what is measured is the source. The paper switched its source to
+//! KB are asked of a source that stands alone; then of one whose mirror takes everything. Visitors
+//! do not follow the redirects: what is measured is the source. The paper switched its source to
 //! redirecting beforehand; here a first load does that, which is not measured.
 //!
 //! Then wrk asks a source without a link limit for as many redirects as one core can give.

@@ -31,9 +31,10 @@ struct Measured {
     processor_seconds: f64,
 }
 
-/// The link as the settings tell it, the 100 Mb/s of the paper's switch: it must have one, for a site
-/// without a full link needs no help. More redirects fit through it than the goal asks for, on
-/// connections of their own too, and it is thin enough that nothing but redirects is left in the end.
+/// The link as the settings tell it, the 100 Mb/s of the paper's switch: it must have one, for a
+/// site without a full link needs no help. More redirects fit through it than the goal asks for, on
+/// connections of their own too, and it is thin enough that nothing but redirects is left in the
+/// end.
 const LINK: ByteRate = ByteRate::from_kilobytes(12_500);
 /// Twenty times what the paper's processor gave.
 const GOAL: f64 = 20.0 * PUBLISHED_REDIRECTS;
