@@ -113,7 +113,7 @@ const ENTRIES: &[Entry] = &[
         name: "bench",
         arguments: "[cost | peers [OPTION...] | eviction [TRACE] | memory]",
         does: "what a request costs, beside other servers; what the cache keeps and weighs",
-        needs: Needs::File("crates/proxy/examples/request_cost.rs"),
+        needs: Needs::File("crates/proxy/examples/request_cost/main.rs"),
         run: bench::run,
     },
     Entry {

@@ -294,7 +294,7 @@ impl Instance {
 
     /// Asks once and compares every byte; asked twice, a cache is warm.
     pub fn check(&self, workload: &Workload) -> Result<(), Failure> {
-        let (version, start) = match workload.load == Load::Http2 {
+        let (version, start) = match matches!(workload.load, Load::Http2(_)) {
             true => ("--http2", "200 2"),
             false => ("--http1.1", "200 1.1"),
         };

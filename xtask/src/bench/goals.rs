@@ -30,6 +30,7 @@ const CLEARTEXT: &[&str] = &[
     "file_1m",
 ];
 const TLS: &[&str] = &["https_10k", "https_resumed_10k", "https_full_10k"];
+const HTTP2: &[&str] = &["h2_10k", "h2_10k_m10", "h2_1k_m100"];
 
 /// Over the bare loop on the same backend.
 const BARE_MOST: f64 = 1.10;
@@ -91,7 +92,9 @@ pub fn of(samples: &Samples, servers: &[&Server]) -> Vec<Goal> {
     for workload in TLS {
         judge(workload, "to the best peer", to_best(workload), PEER_MOST);
     }
-    judge("h2_10k", "to the best peer", to_best("h2_10k"), HTTP2_MOST);
+    for workload in HTTP2 {
+        judge(workload, "to the best peer", to_best(workload), HTTP2_MOST);
+    }
     let idle = samples
         .figures("idle_10000", OURS)
         .map(|figures| figures.cost);
@@ -148,7 +151,7 @@ mod tests {
 
     #[test]
     fn every_goal_is_of_a_workload() {
-        for id in CLEARTEXT.iter().chain(TLS) {
+        for id in CLEARTEXT.iter().chain(TLS).chain(HTTP2) {
             assert!(WORKLOADS.iter().any(|workload| workload.id == *id), "{id}");
         }
     }

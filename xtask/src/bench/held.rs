@@ -24,7 +24,7 @@ pub fn sample(
 ) -> Result<Sample, Failure> {
     let (kind, count) = match workload.load {
         Load::SlowReaders => ("slow", SLOW),
-        Load::Idle | Load::Http(..) | Load::Http2 | Load::Handshakes(_) => ("idle", IDLE),
+        Load::Idle | Load::Http(..) | Load::Http2(_) | Load::Handshakes(_) => ("idle", IDLE),
     };
     drop(Held::open(target, "idle", "/1k", FIRST)?);
     let before = instance.memory();
@@ -33,7 +33,7 @@ pub fn sample(
     let mut seen = load::run(workload, target)?;
     let spent = match workload.load {
         Load::Idle => Spent::default(),
-        Load::SlowReaders | Load::Http(..) | Load::Http2 | Load::Handshakes(_) => {
+        Load::SlowReaders | Load::Http(..) | Load::Http2(_) | Load::Handshakes(_) => {
             instance.used().since(used)
         }
     };

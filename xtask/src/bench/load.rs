@@ -65,7 +65,7 @@ pub fn run(workload: &Workload, target: &Target) -> Result<Seen, Failure> {
     let path = workload.path;
     match workload.load {
         Load::Http(connections, transport) => wrk::run(target, path, connections, transport),
-        Load::Http2 => h2load::run(target, path),
+        Load::Http2(at_a_time) => h2load::run(target, path, at_a_time),
         Load::Handshakes(kind) => lab::handshakes(target, path, kind),
         // The ordinary visitors beside the slow ones ask for something else.
         Load::SlowReaders => {

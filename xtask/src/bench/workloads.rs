@@ -45,8 +45,8 @@ pub enum Answer {
 pub enum Load {
     /// HTTP/1.1 by wrk, 64 requests at a time.
     Http(Connections, Transport),
-    /// HTTP/2 over TLS by h2load, 64 requests at a time.
-    Http2,
+    /// HTTP/2 over TLS by h2load, so many requests at a time on each of 16 connections.
+    Http2(u32),
     /// A new TLS connection for each request, by our own lab.
     Handshakes(Handshakes),
     /// 10,000 connections that ask once and then stay.
@@ -70,7 +70,7 @@ impl Workload {
     pub const fn wants_a_fresh_server(&self) -> bool {
         match self.load {
             Load::Idle | Load::SlowReaders => true,
-            Load::Http(..) | Load::Http2 | Load::Handshakes(_) => false,
+            Load::Http(..) | Load::Http2(_) | Load::Handshakes(_) => false,
         }
     }
 
@@ -78,7 +78,7 @@ impl Workload {
     pub const fn measure(&self) -> Measure {
         match self.load {
             Load::Idle => Measure::Memory,
-            Load::Http(..) | Load::Http2 | Load::Handshakes(_) | Load::SlowReaders => {
+            Load::Http(..) | Load::Http2(_) | Load::Handshakes(_) | Load::SlowReaders => {
                 Measure::Processor
             }
         }
@@ -131,7 +131,11 @@ workloads! {
     "10 KB on a new TLS connection, resumed";
     "https_full_10k" Off Tls "/10k", Answer::File(10_240), FULL =>
     "10 KB on a new TLS connection, full handshake";
-    "h2_10k" Off Tls "/10k", Answer::File(10_240), Load::Http2 => "10 KB over HTTP/2 and TLS";
+    "h2_10k" Off Tls "/10k", Answer::File(10_240), Load::Http2(4) => "10 KB over HTTP/2 and TLS";
+    "h2_10k_m10" Off Tls "/10k", Answer::File(10_240), Load::Http2(10) =>
+    "10 KB over HTTP/2 and TLS, 10 at a time on a connection";
+    "h2_1k_m100" Off Tls "/1k", Answer::File(1024), Load::Http2(100) =>
+    "1 KB over HTTP/2 and TLS, 100 at a time on a connection";
     "idle_10000" Off Files "/1k", Answer::File(1024), Load::Idle =>
     "10,000 idle connections: bytes of memory each";
     "slow_readers" Off Files "/1m", Answer::File(1_048_576), Load::SlowReaders =>

@@ -6,13 +6,13 @@ use super::{Seen, Target, bounded};
 use crate::command::{Failure, capture};
 use crate::workspace::failed;
 
-/// 16 connections with 4 requests each at a time: as many as the other workloads have.
-const SHAPE: &[&str] = &["-t1", "-c16", "-m4"];
+/// With 4 requests at a time each there are as many as the other workloads have.
+const SHAPE: &[&str] = &["-t1", "-c16"];
 /// What wrk and our own generator offer, too.
 const CRYPTOGRAPHY: &[&str] = &["--tls13-ciphers=TLS_AES_128_GCM_SHA256", "--groups=X25519"];
 
-/// Makes the load and waits for its end.
-pub fn run(target: &Target, path: &str) -> Result<Seen, Failure> {
+/// Makes the load, `at_a_time` requests on each connection, and waits for its end.
+pub fn run(target: &Target, path: &str, at_a_time: u32) -> Result<Seen, Failure> {
     let log = target.openssl_conf.with_file_name("h2load.log");
     if log.exists() {
         // It appends.
@@ -22,6 +22,7 @@ pub fn run(target: &Target, path: &str) -> Result<Seen, Failure> {
     command
         .arg("h2load")
         .args(SHAPE)
+        .arg(format!("-m{at_a_time}"))
         .args(CRYPTOGRAPHY)
         .arg(format!("--duration={}", target.seconds))
         .arg(format!("--connect-to=127.0.0.1:{}", target.port))

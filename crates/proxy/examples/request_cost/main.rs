@@ -7,7 +7,9 @@
 //! nothing asks. Instructions are counted by valgrind's callgrind, where it is installed: this
 //! program runs itself as a server under it, twice, with N and with 2N requests, and divides the
 //! difference by N, so that start and end do not count. Exit status 1 if a request allocates that
-//! should not.
+//! should not; by HTTP/2 it does, and the figure is there to be watched.
+
+mod streams;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -58,10 +60,12 @@ enum Answer {
 enum Connections {
     Kept,
     OneEach,
+    /// One, with ten requests of HTTP/2 at a time.
+    Streams,
 }
 
 /// A refusal ends its connection.
-const ALL: [(Answer, Connections); 11] = [
+const ALL: [(Answer, Connections); 13] = [
     (Answer::File, Connections::Kept),
     (Answer::File, Connections::OneEach),
     (Answer::Cached, Connections::Kept),
@@ -73,6 +77,8 @@ const ALL: [(Answer, Connections); 11] = [
     (Answer::Back, Connections::Kept),
     (Answer::Back, Connections::OneEach),
     (Answer::Refusal, Connections::OneEach),
+    (Answer::File, Connections::Streams),
+    (Answer::Cached, Connections::Streams),
 ];
 
 impl Answer {
@@ -139,7 +145,11 @@ fn main() -> Result<ExitCode, Failure> {
             Ok(each) => println!("{name:40} {free:11.4}  {each:12}"),
             Err(error) => println!("{name:40} {free:11.4}  not counted: {error}"),
         }
-        worst = worst.max(paced).max(free);
+        worst = match connections {
+            Connections::Kept | Connections::OneEach => worst.max(paced).max(free),
+            // The library keeps maps and heads for each stream (decision record 0022).
+            Connections::Streams => worst,
+        };
     }
     Ok(match worst > ALLOCATIONS_MAX {
         true => ExitCode::FAILURE,
@@ -329,6 +339,9 @@ struct Client {
 impl Client {
     /// Asks `count` times, without an allocation of its own.
     fn ask(&self, count: u32) -> Result<(), Failure> {
+        if self.connections == Connections::Streams {
+            return streams::ask(self.address, count);
+        }
         let mut buffer = [0; 4096];
         let mut stream = TcpStream::connect(self.address)?;
         for number in 0..count {
