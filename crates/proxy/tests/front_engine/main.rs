@@ -4,6 +4,7 @@
 mod files;
 mod framing;
 mod http2;
+mod http2_attacks;
 mod link;
 mod parts;
 mod purge;
