@@ -1,5 +1,5 @@
-//! Visitors who speak HTTP/2 to hurt us, with frames made by hand: what each attack costs is bounded,
-//! and nobody else notices.
+//! Visitors who speak HTTP/2 to hurt us, with frames made by hand: what each attack costs is
+//! bounded, and nobody else notices.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
