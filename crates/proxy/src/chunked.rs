@@ -21,6 +21,9 @@ pub(crate) enum Incoming {
     Chunked(Chunked),
     /// What is no HTTP any more: all of it, until the visitor ends.
     Tunnel,
+    /// It made no sense, or was not read on: nobody knows where it ends, so nothing that follows
+    /// may be taken for a request.
+    Lost,
     /// The body is over, or there was none.
     Done,
 }
@@ -108,12 +111,15 @@ impl Incoming {
                 Ok(Step::of_data(length, length))
             }
             Self::Tunnel => Ok(Step::of_data(input.len(), input.len())),
+            Self::Lost => Err(BadChunk),
             Self::Chunked(chunked) => {
-                let (step, end) = chunked.take(input)?;
-                if end == End::Reached {
-                    *self = Self::Done;
+                let taken = chunked.take(input);
+                match taken {
+                    Ok((_, End::Reached)) => *self = Self::Done,
+                    Ok((_, End::NotYet)) => {}
+                    Err(BadChunk) => *self = Self::Lost,
                 }
-                Ok(step)
+                taken.map(|(step, _)| step)
             }
         }
     }
@@ -341,6 +347,14 @@ mod tests {
         }
         let long = [b"5;".as_slice(), &[b'a'; 2000]].concat();
         assert_eq!(read(&long, 100), Err(BadChunk));
+    }
+
+    #[test]
+    fn nothing_makes_up_for_a_bad_chunk() {
+        let mut incoming = Incoming::of(BodyLength::Chunked);
+        assert_eq!(incoming.take(b"zz\r\n"), Err(BadChunk));
+        assert_eq!(incoming.take(b"0\r\n\r\n"), Err(BadChunk));
+        assert!(!incoming.is_done());
     }
 
     #[test]

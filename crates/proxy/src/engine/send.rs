@@ -89,9 +89,10 @@ impl Core {
             return Go::On;
         }
         let has_upload = answer.flow.as_ref().is_some_and(|flow| flow.is_uploading());
+        let has_rest = has_upload || connection.incoming == Incoming::Lost;
         let after = match answer.after {
             // The rest of a body that its upstream did not want: nobody knows how long it is.
-            After::Next | After::Close if has_upload => After::Linger,
+            After::Next | After::Close if has_rest => After::Linger,
             After::Close if connection.inbound.is_readable() => After::Linger,
             after @ (After::Next | After::Close | After::Linger) => after,
         };

@@ -71,7 +71,10 @@ impl Core {
             match passed {
                 Passed::All | Passed::Whole(_) => {}
                 Passed::Full(_) => break,
-                Passed::Broken => flow.break_off(),
+                Passed::Broken => {
+                    connection.incoming = Incoming::Lost;
+                    flow.break_off();
+                }
             }
         }
         self.pass_on(gathered);

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use levee_vocab::LinkId;
 
-use super::{BROKEN_OFF, Flow, Source};
+use super::{BROKEN_OFF, Closing, Flow, Source};
 use crate::flight::{BodySender, Pushed};
 use crate::trailers;
 
@@ -142,8 +142,10 @@ impl Flow {
         }
     }
 
-    /// The body will never be whole.
+    /// The body will never be whole, and the connection ends with the response: where the next
+    /// request would begin, nobody knows.
     pub fn break_off(&mut self) {
+        self.closing = Closing::Close;
         if let Some(Upload {
             to: To::Gathering(_),
             ..

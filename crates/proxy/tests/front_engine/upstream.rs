@@ -63,6 +63,32 @@ fn bodies_of_any_framing_reach_the_application() {
 }
 
 #[test]
+fn nothing_behind_a_broken_body_is_a_request() {
+    let running = Setup {
+        upstream: Some(origin(echo)),
+        ..Setup::default()
+    }
+    .start();
+    for broken in [
+        "zz\r\n",
+        "-1\r\n",
+        "3\r\nabcd\r\n",
+        "3\r\nabc\r\n0\r\na b\r\n",
+    ] {
+        let mut client = running.connect();
+        client.send(format!(
+            "POST / HTTP/1.1\r\nHost: site.example\r\nTransfer-Encoding: chunked\r\n\r\n{broken}"
+        ));
+        let response = client.receive();
+        assert_eq!(response.status, 400, "{broken:?}");
+        assert_eq!(response.header("connection"), "close", "{broken:?}");
+        // Whoever reads the body from its start again finds its end here, and a request.
+        client.send(format!("0\r\n\r\n{}", get("/smuggled")));
+        assert!(client.rest().is_empty(), "{broken:?}");
+    }
+}
+
+#[test]
 fn an_answer_of_unknown_length_comes_in_chunks() {
     let upstream = origin(|_| "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end".into());
     let running = Setup {
