@@ -51,6 +51,10 @@ async fn broken_responses_fail_and_are_not_kept() {
     check_broken(garbage, FetchError::Malformed).await;
     let liar = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd";
     check_broken(liar, FetchError::Malformed).await;
+    let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\ncoded";
+    check_broken(coded, FetchError::Malformed).await;
+    let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nc\r\n0\r\n\r\n";
+    check_broken(coded, FetchError::Malformed).await;
 }
 
 #[tokio::test]

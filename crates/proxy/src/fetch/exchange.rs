@@ -15,6 +15,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use http::header::{self, HeaderMap, HeaderValue};
 use http::response::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -190,6 +191,7 @@ impl Fetch {
         self.shared.tally.fetched(&self.asker.key.space);
         let begun = Instant::now();
         match patience.wait(lease.send(request)).await.map_err(sent)? {
+            Ok(response) if is_coded(response.headers()) => Err(sent(FetchError::Malformed)),
             Ok(response) => Ok(((response, begun.elapsed()), lease)),
             Err(Unanswered::Unsent(request)) => Err(Failed {
                 error: FetchError::ClosedEarly,
@@ -271,6 +273,14 @@ impl Patience {
             before = moved;
         }
     }
+}
+
+/// Whether the body is in a transfer coding that nobody here takes off: passed on without its
+/// name, it would be taken for the page.
+fn is_coded(headers: &HeaderMap) -> bool {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_some_and(|value| !is_chunked(value)) || codings.next().is_some()
 }
 
 /// Why there is no head.
