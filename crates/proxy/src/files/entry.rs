@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::rc::Rc;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::coding::{Accepted, Coding, gains};
 use super::compressor::{FILE_MAX, FILE_MIN};
@@ -41,8 +41,8 @@ impl FileEntry {
             "\"{:x}-{:x}-{:x}\"",
             stamp.modified_seconds, stamp.modified_nanoseconds, stamp.size
         );
-        let seconds = u64::try_from(stamp.modified_seconds).unwrap_or_default();
-        let modified = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds));
+        let modified =
+            httpdate::fmt_http_date(last_modified(stamp.modified_seconds, SystemTime::now()));
         let entry = Self {
             head: Vec::new(),
             content_type,
@@ -147,6 +147,16 @@ impl FileEntry {
     }
 }
 
+/// When a file was changed, as visitors are told it.
+//= RFC 9110 section 8.8.2.1: "An origin server with a clock MUST NOT generate a Last-Modified date
+// that is later than the server's time of message origination"
+fn last_modified(seconds: i64, now: SystemTime) -> SystemTime {
+    let seconds = u64::try_from(seconds).unwrap_or_default();
+    // A file system may hold years that no calendar of ours has.
+    let changed = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    changed.map_or(now, |changed| changed.min(now))
+}
+
 /// What one more coding costs beside its texts and its body.
 const CODING_BYTES: u64 = 320;
 
@@ -164,6 +174,17 @@ fn content_type(real: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_file_is_told_to_be_of_before_1970_or_of_tomorrow() {
+        let now = UNIX_EPOCH + Duration::from_secs(1_000);
+        let far = 999_999_999_999;
+        for (written, told) in [(-5, 0), (0, 0), (999, 999), (1_001, 1_000), (far, 1_000)] {
+            let expected = UNIX_EPOCH + Duration::from_secs(told);
+            assert_eq!(last_modified(written, now), expected, "{written}");
+        }
+        assert_eq!(last_modified(i64::MAX, now), now);
+    }
 
     #[test]
     fn types_follow_names() {
