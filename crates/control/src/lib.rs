@@ -43,7 +43,7 @@ pub use hotspot::{
     HotSpots, ResourcePhase, ResourceView, UrlText,
 };
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
-pub use link_estimate::{LinkEstimate, SendSample};
+pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};

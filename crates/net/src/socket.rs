@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 
-use crate::tcp_info::TcpInfo;
+use crate::tcp_info::{self, TcpInfo};
 
 /// A connected TCP socket. Dropping it closes it in the ordinary way: what was written still goes
 /// out, unless the other side sent something that nobody read.
@@ -72,6 +72,11 @@ impl Socket {
     pub fn reset(self) {
         // Where the option fails, an ordinary close is the next best thing.
         let _ = rustix::net::sockopt::set_socket_linger(&self.0, Some(Duration::ZERO));
+    }
+
+    /// Bytes written that the other side has not acknowledged, sent or not.
+    pub fn outstanding(&self) -> io::Result<u64> {
+        tcp_info::outstanding(self.0.as_fd())
     }
 
     /// What the kernel knows about this connection.

@@ -158,6 +158,16 @@ impl Answer {
         self.sent + self.flow.as_ref().map_or(0, |flow| flow.uploaded())
     }
 
+    /// Whether it is the visitor who is waited for: to take what is ready, or to send the rest of
+    /// the request. While it waits for our link, for an application or for a fetch it is not.
+    pub fn waits_for_visitor(&self) -> bool {
+        match (&self.flow, self.place) {
+            (Some(flow), _) if flow.is_uploading() && !flow.is_upload_held() => true,
+            (_, Place::Queued) => false,
+            (_, Place::Outside | Place::Blocked) => self.ready() > 0,
+        }
+    }
+
     /// Writes up to `limit` bytes of what is ready. An error means that the response cannot be
     /// finished.
     pub fn write(&mut self, socket: &mut Transport, limit: u64) -> io::Result<Sent> {

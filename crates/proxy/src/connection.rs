@@ -21,6 +21,7 @@ use levee_vocab::Timestamp;
 
 use crate::answer::Answer;
 use crate::chunked::Incoming;
+use crate::connections::{Occupation, Said};
 use crate::http2::Session;
 use crate::transport::{Privacy, Transport};
 
@@ -159,6 +160,40 @@ impl Connection {
             Phase::Boundary { .. } => self.unread.is_empty() && self.incoming.is_done(),
             Phase::Http2(session) => session.is_idle(),
             Phase::Parked { .. } | Phase::Answering(_) | Phase::Lingering { .. } => false,
+        }
+    }
+
+    /// What it is doing, for whoever looks for a connection that gives way.
+    pub fn occupation(&self) -> Occupation {
+        match &self.phase {
+            // The requests of a session are its own affair: only its socket takes up room.
+            _ if matches!(self.socket, Transport::Stream(_)) => Occupation::Needed,
+            Phase::Boundary { since, .. } => self.at_boundary(*since),
+            Phase::Parked { .. } => Occupation::Needed,
+            Phase::Answering(answer) if answer.waits_for_visitor() => Occupation::Moving {
+                began: answer.began,
+                moved: answer.moved().saturating_sub(self.socket.outstanding()),
+            },
+            Phase::Answering(_) => Occupation::Needed,
+            Phase::Lingering { since, .. } => Occupation::Awaited {
+                since: *since,
+                said: Said::Something,
+            },
+            Phase::Http2(session) => session.occupation(&self.socket),
+        }
+    }
+
+    fn at_boundary(&self, since: Timestamp) -> Occupation {
+        match (self.is_idle(), self.responses) {
+            (true, 1..) => Occupation::Idle { since },
+            (true, 0) => Occupation::Awaited {
+                since,
+                said: Said::Nothing,
+            },
+            (false, _) => Occupation::Awaited {
+                since,
+                said: Said::Something,
+            },
         }
     }
 }

@@ -1,10 +1,12 @@
 //! All connections of one core, by tokens that are never mistaken for older ones.
 
-use std::time::Duration;
+mod eviction;
 
 use levee_vocab::Timestamp;
 
-use crate::connection::{Connection, Phase};
+use self::eviction::{Eviction, RECONSIDERED_MAX};
+pub(crate) use self::eviction::{Occupation, Said};
+use crate::connection::Connection;
 use crate::transport::Transport;
 
 /// The connections.
@@ -14,7 +16,9 @@ pub(crate) struct Connections {
     free: Vec<u32>,
     open: usize,
     streams: usize,
+    /// The place that was looked at last.
     hand: usize,
+    eviction: Eviction,
 }
 
 #[derive(Debug, Default)]
@@ -25,12 +29,8 @@ struct Slot {
     connection: Option<Connection>,
 }
 
-/// How many connections are looked at to find one that was idle for long.
-const LOOKED_AT: usize = 64;
-/// How long a head may take before its connection makes way for a new one, where there is no room
-/// for both. A head is a packet or a few: they come within a round trip, 250 ms
-/// around the world.
-const SLOW_HEAD: Duration = Duration::from_millis(250);
+/// How many connections are looked at for each newcomer, in turn, where there is little room.
+const LOOKED_AT: usize = 32;
 
 impl Connections {
     /// Keeps `connection`; its token is below [`Connections::TOKEN_END`].
@@ -64,6 +64,7 @@ impl Connections {
         self.find(token)?;
         let index = token as u32;
         let connection = self.slots[index as usize].connection.take();
+        self.eviction.forget(token);
         self.free.push(index);
         match connection.as_ref().map(|one| &one.socket) {
             Some(Transport::Stream(_)) => self.streams -= 1,
@@ -83,36 +84,55 @@ impl Connections {
         self.streams
     }
 
-    /// Of the next few connections the one that is missed least: that has been idle longest, or
-    /// where none is idle, has been sending its head longest, for longer than an honest head takes
-    /// ([`SLOW_HEAD`]). None where all are being answered.
-    pub fn least_missed(&mut self, now: Timestamp) -> Option<u64> {
-        let (mut idle, mut slow) = (None, None);
+    /// Looks at the next few connections, because there is little room: whoever may have to give
+    /// way later must have been watched for a while.
+    pub fn look_around(&mut self, now: Timestamp) {
         for _ in 0..LOOKED_AT.min(self.slots.len()) {
             self.hand = (self.hand + 1) % self.slots.len();
-            let slot = &self.slots[self.hand];
-            let Some(connection) = &slot.connection else {
-                continue;
-            };
-            let since = match &connection.phase {
-                Phase::Boundary { since, .. } => *since,
-                Phase::Http2(session) if connection.is_idle() => session.quiet_since,
-                Phase::Http2(_)
-                | Phase::Parked { .. }
-                | Phase::Answering(_)
-                | Phase::Lingering { .. } => continue,
-            };
-            let longest = match connection.is_idle() {
-                true => &mut idle,
-                false if now.since(since) >= SLOW_HEAD => &mut slow,
-                false => continue,
-            };
-            if longest.is_none_or(|(earliest, _)| since < earliest) {
-                let token = u64::from(slot.generation) << 32 | self.hand as u64;
-                *longest = Some((since, token));
+            let generation = self.slots[self.hand].generation;
+            self.look_at(u64::from(generation) << 32 | self.hand as u64, now);
+        }
+    }
+
+    /// The connection that is missed least of those that were looked at. None where all are
+    /// answered as fast as their visitors deserve.
+    pub fn least_missed(&mut self, now: Timestamp) -> Option<u64> {
+        for _ in 0..RECONSIDERED_MAX {
+            let token = self.eviction.worst()?;
+            // It may have begun to do something since.
+            self.look_at(token, now);
+            if self.eviction.worst() == Some(token) {
+                return Some(token);
             }
         }
-        idle.or(slow).map(|(_, token)| token)
+        self.eviction.worst()
+    }
+
+    /// Forgets what was seen: there is room again.
+    pub fn look_away(&mut self) {
+        self.eviction.relax();
+    }
+
+    fn look_at(&mut self, token: u64, now: Timestamp) {
+        let Some(slot) = self.slots.get(token as u32 as usize) else {
+            return;
+        };
+        let lives = u64::from(slot.generation) == token >> 32;
+        match slot.connection.as_ref().filter(|_| lives) {
+            Some(connection) => {
+                let occupation = connection.occupation();
+                let address = connection.peer.ip();
+                self.eviction.note(now, token, address, occupation);
+            }
+            None => self.eviction.forget(token),
+        }
+    }
+
+    /// All connections.
+    pub fn all(&self) -> impl Iterator<Item = &Connection> {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.connection.as_ref())
     }
 
     /// Tokens of all connections.

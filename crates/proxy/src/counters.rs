@@ -46,6 +46,7 @@ pub(crate) struct CoreCounters {
     pub fetch_bytes: Counter,
     pub refused: Counter,
     pub dropped: Counter,
+    pub evicted: Counter,
     pub bad_requests: Counter,
     pub client_errors: Counter,
     pub server_errors: Counter,
@@ -59,6 +60,7 @@ pub(crate) struct CoreCounters {
     pub waiting: Counter,
     pub answering: Counter,
     pub held_up: Counter,
+    pub held_up_by_visitors: Counter,
     pub log_lines_lost: Counter,
     pub panics: Counter,
     /// 1 when the core has ended and nobody had told it to.
@@ -122,6 +124,7 @@ impl CoreCounters {
         sample.fetch_bytes += self.fetch_bytes.read();
         sample.refused += self.refused.read();
         sample.dropped += self.dropped.read();
+        sample.evicted += self.evicted.read();
         sample.bad_requests += self.bad_requests.read();
         sample.client_errors += self.client_errors.read();
         sample.server_errors += self.server_errors.read();
@@ -135,6 +138,7 @@ impl CoreCounters {
         sample.waiting += self.waiting.read();
         sample.answering += self.answering.read();
         sample.held_up += self.held_up.read();
+        sample.held_up_by_visitors += self.held_up_by_visitors.read();
         sample.log_lines_lost += self.log_lines_lost.read();
         sample.panics += self.panics.read();
         sample.lost_cores += self.lost.read();

@@ -16,6 +16,7 @@ mod drive;
 mod ends;
 mod handover;
 mod handshake;
+mod held_up;
 mod https;
 mod introduction;
 mod messages;

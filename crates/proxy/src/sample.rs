@@ -31,6 +31,8 @@ pub struct Sample {
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
+    /// Closed to make room for a new one: idle, or of a visitor who was too slow.
+    pub evicted: u64,
     /// Refused for their framing.
     pub bad_requests: u64,
     /// Responses with a status from 400 to 499.
@@ -49,6 +51,8 @@ pub struct Sample {
     pub answering: u64,
     /// Those of them whose bytes the kernel does not take now.
     pub held_up: u64,
+    /// Of those, the ones that wait for their visitor to read, about.
+    pub held_up_by_visitors: u64,
     /// Lines of the access log that were lost because its writer could not keep up.
     pub log_lines_lost: u64,
     /// Connections that were closed because of a bug of ours.

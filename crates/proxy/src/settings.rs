@@ -62,8 +62,8 @@ pub struct Deadlines {
 /// Sizes and numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections. Beyond it the one that was idle longest is closed, or the one that takes
-    /// longest to send its head; if all are being answered, the new one is.
+    /// Open connections. Beyond it the one that was idle longest is closed, or one whose visitor is
+    /// too slow; if there is none, the new one is.
     pub connections: usize,
     /// Longest head of a request, at most 60 KiB; beyond it 431.
     pub head_bytes: usize,

@@ -143,6 +143,16 @@ impl Transport {
         }
     }
 
+    /// Bytes written that the other side has not acknowledged; 0 where nobody knows.
+    pub fn outstanding(&self) -> u64 {
+        match self {
+            Self::Plain(socket) => socket.outstanding(),
+            Self::Tls(stream) => stream.outstanding(),
+            Self::Stream(_) => Ok(0),
+        }
+        .unwrap_or(0)
+    }
+
     /// What tells of its readiness; none where that is told otherwise.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match self {

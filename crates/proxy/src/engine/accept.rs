@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::{Accepted, Clock, Listener, Socket};
+use levee_vocab::Timestamp;
 
 use super::drive::Fate;
 use super::{Accepting, Core, Engine, MAILBOX};
-use crate::connection::{Connection, Introduction};
+use crate::connection::{Connection, Introduction, Phase};
 use crate::forwarded::is_trusted;
 use crate::tls::TlsStream;
 use crate::transport::Transport;
@@ -25,6 +26,13 @@ pub(crate) struct Door {
     pub speech: Speech,
     /// Whether visitors are introduced there by a PROXY header.
     pub introduction: Introduction,
+}
+
+/// Whether one more connection may be open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Free,
+    None,
 }
 
 /// What visitors speak on a port.
@@ -82,14 +90,9 @@ impl Engine {
             tracing::debug!(peer = %accepted.peer, "a proxy that is not among the trusted ones");
             return accepted.socket.reset();
         }
-        if self.connections.open() >= self.core.settings.limits.connections {
-            match self.connections.least_missed(Clock.now()) {
-                Some(token) => self.close(token, Fate::Close),
-                None => {
-                    self.core.note_dropped();
-                    return accepted.socket.reset();
-                }
-            }
+        if self.make_room() == Room::None {
+            self.core.note_dropped();
+            return accepted.socket.reset();
         }
         // The true time, so that of those accepted in one turn the first counts as the oldest.
         let now = Clock.now();
@@ -119,10 +122,53 @@ impl Engine {
         }
     }
 
-    fn pause_accepting(&mut self) {
-        if let Some(token) = self.connections.least_missed(Clock.now()) {
-            self.close(token, Fate::Close);
+    /// Makes room for a newcomer where there is none. While there is little, it looks who might
+    /// have to go.
+    fn make_room(&mut self) -> Room {
+        let (open, limit) = (
+            self.connections.open(),
+            self.core.settings.limits.connections,
+        );
+        if open <= limit / 2 {
+            self.connections.look_away();
         }
+        if open <= limit - limit / 8 && open < limit {
+            return Room::Free;
+        }
+        let now = Clock.now();
+        self.connections.look_around(now);
+        match open < limit {
+            true => Room::Free,
+            false => self.evict(now),
+        }
+    }
+
+    /// Closes the connection that is missed least.
+    fn evict(&mut self, now: Timestamp) -> Room {
+        let Some(token) = self.connections.least_missed(now) else {
+            return Room::None;
+        };
+        let Some(connection) = self.connections.find(token) else {
+            return Room::None;
+        };
+        let fate = match &connection.phase {
+            // Half an answer must not look whole, and what the kernel holds of it is freed.
+            Phase::Answering(_) => Fate::Reset,
+            Phase::Http2(_) if !connection.is_idle() => Fate::Reset,
+            Phase::Boundary { .. }
+            | Phase::Parked { .. }
+            | Phase::Lingering { .. }
+            | Phase::Http2(_) => Fate::Close,
+        };
+        self.core.counters.evicted.add(1);
+        self.close(token, fate);
+        Room::Free
+    }
+
+    fn pause_accepting(&mut self) {
+        let now = Clock.now();
+        self.connections.look_around(now);
+        self.evict(now);
         if self.accepting == Accepting::Yes {
             self.forget_listeners();
             self.accepting = Accepting::PausedUntil(self.core.now + PAUSE);

@@ -60,14 +60,21 @@ impl Engine {
                 self.core.complain_of_slowness(connection);
                 self.drive(token);
             }
-            Phase::Answering(answer) => match judge(answer, deadlines, now) {
-                Pace::Enough => {
-                    answer.progress_from = answer.moved();
-                    answer.progress_by = now + deadlines.progress;
-                    self.set_deadline(token);
+            Phase::Answering(answer) => {
+                // Of what the kernel has taken, only what has arrived counts: it takes up to a
+                // megabyte at once, and then nothing until a third of that has left.
+                let moved = answer
+                    .moved()
+                    .saturating_sub(connection.socket.outstanding());
+                match judge(answer, moved, deadlines, now) {
+                    Pace::Enough => {
+                        answer.progress_from = moved;
+                        answer.progress_by = now + deadlines.progress;
+                        self.set_deadline(token);
+                    }
+                    Pace::TooSlow => self.close(token, Fate::Reset),
                 }
-                Pace::TooSlow => self.close(token, Fate::Reset),
-            },
+            }
             Phase::Parked { .. } => self.close(token, Fate::Reset),
             Phase::Lingering { .. } => self.close(token, Fate::Close),
             Phase::Http2(_) => self.expire_session(token),
@@ -99,8 +106,8 @@ enum Pace {
     TooSlow,
 }
 
-fn judge(answer: &mut Answer, deadlines: &Deadlines, now: Timestamp) -> Pace {
-    let moved = answer.moved();
+/// `moved` is what has reached its end of the response, and of the request that it answers.
+fn judge(answer: &mut Answer, moved: u64, deadlines: &Deadlines, now: Timestamp) -> Pace {
     let is_stuck = answer.ready() > 0 && answer.place != Place::Queued;
     let tunnel = answer.flow.as_mut().filter(|flow| flow.is_tunnel());
     let idle = tunnel.map(|flow| flow.tunnel_idle(moved, now));
@@ -108,7 +115,7 @@ fn judge(answer: &mut Answer, deadlines: &Deadlines, now: Timestamp) -> Pace {
         Some(idle) if idle >= deadlines.tunnel_idle => false,
         // Silence is a tunnel's right; not taking what was said is not.
         Some(_) if !is_stuck => true,
-        Some(_) | None => is_progressing(answer, deadlines),
+        Some(_) | None => is_progressing(answer, moved, deadlines),
     };
     match is_enough {
         true => Pace::Enough,
@@ -117,14 +124,7 @@ fn judge(answer: &mut Answer, deadlines: &Deadlines, now: Timestamp) -> Pace {
 }
 
 /// Whether what a response waits for is not the visitor, or the visitor moves enough bytes.
-fn is_progressing(answer: &Answer, deadlines: &Deadlines) -> bool {
-    if answer.moved() - answer.progress_from >= deadlines.progress_bytes {
-        return true;
-    }
-    let waits_for_visitor = match (&answer.flow, answer.place) {
-        (Some(flow), _) if flow.is_uploading() && !flow.is_upload_held() => true,
-        (_, Place::Queued) => false,
-        (_, Place::Outside | Place::Blocked) => answer.ready() > 0,
-    };
-    !waits_for_visitor
+fn is_progressing(answer: &Answer, moved: u64, deadlines: &Deadlines) -> bool {
+    let has_moved = moved.saturating_sub(answer.progress_from) >= deadlines.progress_bytes;
+    has_moved || !answer.waits_for_visitor()
 }

@@ -8,7 +8,6 @@ use levee_vocab::Timestamp;
 
 use super::drive::Fate;
 use super::{Ending, Engine};
-use crate::connection::Phase;
 use crate::files::Compressed;
 use crate::sample::HotCount;
 use crate::site::SiteTable;
@@ -67,24 +66,6 @@ impl Engine {
             Message::Drain(until) => self.drain(until),
             Message::Stop => self.ending = Ending::Now,
         }
-    }
-
-    /// Counts, once an interval, the connections being answered and those whose bytes the kernel
-    /// does not take: signs of a full link, where its rate is not configured.
-    fn count_held_up(&mut self) {
-        let (mut answering, mut held_up) = (0, 0);
-        for token in self.connections.tokens() {
-            let phase = self
-                .connections
-                .find(token)
-                .map(|connection| &connection.phase);
-            if let Some(Phase::Answering(answer)) = phase {
-                answering += 1;
-                held_up += u64::from(answer.ready() > 0);
-            }
-        }
-        self.core.counters.answering.set(answering);
-        self.core.counters.held_up.set(held_up);
     }
 
     fn drain(&mut self, until: Timestamp) {

@@ -261,9 +261,13 @@ impl Engine {
             return;
         };
         if session.waits_for_visitor() {
-            let taken = session.written - session.progress_from;
-            if taken >= deadlines.progress_bytes {
-                session.progress_from = session.written;
+            // Of what the kernel has taken, only what has arrived counts. The first time that is
+            // less than what was written before the visitor was waited for: then it is early yet.
+            let taken = connection.socket.outstanding();
+            let taken = session.written.saturating_sub(taken);
+            let is_early = taken < session.progress_from;
+            if is_early || taken - session.progress_from >= deadlines.progress_bytes {
+                session.progress_from = taken;
                 session.progress_by = now + deadlines.progress;
                 return self.set_deadline(token);
             }

@@ -35,6 +35,8 @@ struct Inner {
     moved: u64,
     /// Streams that are connections of the engine.
     streams: u32,
+    /// Those of them whose windows the visitor keeps shut.
+    stuck: u32,
     /// Streams that the visitor took back before their answer was out.
     taken_back: u32,
 }
@@ -168,6 +170,21 @@ impl Pipe {
         let mut inner = self.0.borrow_mut();
         inner.streams -= 1;
         inner.moved += 1;
+    }
+
+    /// A stream found its window, or that of the session, shut.
+    pub fn note_stuck(&self) {
+        self.0.borrow_mut().stuck += 1;
+    }
+
+    /// The window was opened, or the stream is over.
+    pub fn note_unstuck(&self) {
+        self.0.borrow_mut().stuck -= 1;
+    }
+
+    /// Streams whose window is shut.
+    pub fn stuck(&self) -> u32 {
+        self.0.borrow().stuck
     }
 
     /// The visitor took a request back.

@@ -16,6 +16,8 @@ use levee_vocab::Timestamp;
 
 use super::pipe::Pipe;
 use super::wake::{TokenWaker, WakeList};
+use crate::connections::{Occupation, Said};
+use crate::transport::Transport;
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub(crate) struct Session {
     pipe: Pipe,
     state: State,
     waker: TokenWaker,
+    began: Timestamp,
     /// When it began, or when its streams last moved.
     pub quiet_since: Timestamp,
     /// By when a visitor that takes nothing must have taken something, and what it had taken when
@@ -95,6 +98,7 @@ impl Session {
             pipe,
             state: State::Beginning(Box::new(handshake)),
             waker: start.list.waker(start.token),
+            began: start.now,
             quiet_since: start.now,
             progress_by: start.now,
             progress_from: 0,
@@ -146,6 +150,27 @@ impl Session {
     /// Whether the visitor is to take something before anything else can happen.
     pub fn waits_for_visitor(&self) -> bool {
         self.pipe.is_blocked() || (self.is_quiet() && self.has_untaken())
+    }
+
+    /// What it is doing on `transport`, for whoever looks for a connection that gives way.
+    pub fn occupation(&self, transport: &Transport) -> Occupation {
+        let since = self.quiet_since;
+        if self.is_beginning() {
+            let said = Said::Something;
+            return Occupation::Awaited { since, said };
+        }
+        if self.is_idle() {
+            return Occupation::Idle { since };
+        }
+        // Each of its streams waits for a window that the visitor does not open.
+        let is_stuck = !self.is_quiet() && self.pipe.stuck() == self.pipe.streams();
+        match self.waits_for_visitor() || is_stuck {
+            true => Occupation::Moving {
+                began: self.began,
+                moved: self.written.saturating_sub(transport.outstanding()),
+            },
+            false => Occupation::Needed,
+        }
     }
 
     /// Looks at what has happened since the last time.

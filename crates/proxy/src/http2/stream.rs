@@ -33,9 +33,17 @@ pub(crate) struct Stream {
     held: Bytes,
     receiving: RecvStream,
     sending: Sending,
+    window: Window,
     end: End,
     /// What goes behind the body.
     trailers: Option<HeaderMap>,
+}
+
+/// Whether the visitor has room for more of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Window {
+    Open,
+    Shut,
 }
 
 /// When the visitor is told that a response is whole.
@@ -131,6 +139,7 @@ impl Stream {
             receiving,
             sending: Sending::Head(respond),
             trailers: None,
+            window: Window::Open,
         })
     }
 
@@ -227,6 +236,23 @@ impl Stream {
 
     /// How much of `wanted` bytes may be sent now; none where the stream will be woken.
     pub(super) fn room(&mut self, wanted: usize) -> io::Result<Option<usize>> {
+        let room = self.room_in_window(wanted)?;
+        self.note_window(match room {
+            Some(_) => Window::Open,
+            None => Window::Shut,
+        });
+        Ok(room)
+    }
+
+    fn note_window(&mut self, window: Window) {
+        match (std::mem::replace(&mut self.window, window), window) {
+            (Window::Open, Window::Shut) => self.pipe.note_stuck(),
+            (Window::Shut, Window::Open) => self.pipe.note_unstuck(),
+            (Window::Open, Window::Open) | (Window::Shut, Window::Shut) => {}
+        }
+    }
+
+    fn room_in_window(&mut self, wanted: usize) -> io::Result<Option<usize>> {
         if self.pipe.is_blocked() {
             self.pipe.wait(self.token);
             return Ok(None);
@@ -327,6 +353,7 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        self.note_window(Window::Open);
         self.pipe.note_ended();
     }
 }

@@ -489,6 +489,11 @@ impl TlsStream {
         self.socket.reset();
     }
 
+    /// Bytes written that the other side has not acknowledged, records and all.
+    pub fn outstanding(&self) -> io::Result<u64> {
+        self.socket.outstanding()
+    }
+
     /// What the kernel knows about this connection.
     pub fn tcp_info(&self) -> io::Result<TcpInfo> {
         self.socket.tcp_info()
