@@ -95,6 +95,11 @@ const TOOLS: &[Tool] = &[
         for_what: "visitors who are slow on purpose",
     },
     Tool {
+        program: "tc",
+        package: "iproute2",
+        for_what: "a link that is narrow",
+    },
+    Tool {
         program: "valgrind",
         package: "valgrind",
         for_what: "instructions of a redirect, counted",

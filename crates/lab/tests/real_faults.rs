@@ -15,6 +15,8 @@ mod deaths;
 mod disk;
 #[path = "real_faults/http.rs"]
 mod http;
+#[path = "real_faults/link.rs"]
+mod link;
 #[path = "real_faults/network.rs"]
 mod network;
 #[path = "real_faults/operator.rs"]

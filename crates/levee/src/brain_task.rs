@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Brain, Input, LinkEstimate, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason,
-    RoutePlan, SendSample,
+    Brain, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
@@ -26,6 +25,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::community::Community;
 use crate::figures::{Figures, Surroundings};
+use crate::link_meter::LinkMeter;
 use crate::sampler::Sampler;
 use crate::state::StateFolder;
 
@@ -49,7 +49,7 @@ pub struct BrainTask {
     /// Where aliases are remembered.
     pub state: Option<StateFolder>,
     /// B as measured; none where it is configured.
-    pub link_estimate: Option<LinkEstimate>,
+    pub link_meter: Option<LinkMeter>,
     /// Where the figures are pinned up.
     pub board: Arc<StatusBoard>,
     /// What the figures need to know beside.
@@ -247,17 +247,12 @@ impl BrainTask {
 
     /// Learns B where nobody configured it.
     fn measure_link(&mut self, sampler: &mut Sampler) {
-        let Some(estimate) = &mut self.link_estimate else {
+        let Some(meter) = &mut self.link_meter else {
             return;
         };
-        let before = estimate.rate();
-        estimate.observe(SendSample {
-            sent: sampler.total().bytes.saturating_sub(sampler.before().bytes),
-            elapsed: sampler.elapsed(),
-            held_up: sampler.total().held_up,
-            answering: sampler.total().answering,
-        });
-        let now = estimate.rate();
+        let before = meter.rate();
+        meter.observe(sampler);
+        let now = meter.rate();
         // A change of a percent would only make noise in every plan.
         if now.share_of(before) > 1.01 || now.share_of(before) < 0.99 {
             tracing::info!(from = %before, to = %now, "the link's rate is measured anew");
@@ -275,7 +270,7 @@ impl BrainTask {
             .unwrap_or_default();
         let surroundings = Surroundings {
             parameters: self.brain.parameters(),
-            configured_link: self.link_estimate.is_none(),
+            configured_link: self.link_meter.is_none(),
             registry,
             rescue_messages_refused: self.community.as_ref().map_or(0, Community::refused),
         };

@@ -166,6 +166,7 @@ impl Figures {
             fetches_served: total.fetches_served,
             refused: total.refused,
             dropped: total.dropped,
+            evicted: total.evicted,
             bad_requests: total.bad_requests,
             cache_hits: hits + stale_hits,
             cache_misses: misses,

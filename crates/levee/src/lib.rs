@@ -13,6 +13,7 @@ pub mod explain;
 pub mod figures;
 pub mod https;
 pub mod lab;
+pub mod link_meter;
 pub mod log_hand_over;
 pub mod log_take_over;
 pub mod manual;

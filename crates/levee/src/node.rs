@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Brain, GateLimits, LinkEstimate, Parameters};
+use levee_control::{Brain, GateLimits, Parameters};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
@@ -37,6 +37,7 @@ use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
 use crate::figures::Figures;
 use crate::https::Https;
+use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
@@ -352,9 +353,9 @@ impl Parts {
             front: Arc::clone(&front),
             community,
             state: self.state,
-            link_estimate: match self.settings.link.rate {
+            link_meter: match self.settings.link.rate {
                 Some(_) => None,
-                None => Some(LinkEstimate::new(self.link)),
+                None => Some(LinkMeter::new(self.link)),
             },
             board: Arc::clone(&board),
             figures,

@@ -252,6 +252,7 @@ fn counters(html: &mut Html, life: &Lifetime) {
         ),
         ("Refused (503)", words::count(life.refused)),
         ("Closed unanswered", words::count(life.dropped)),
+        ("Made room for others", words::count(life.evicted)),
         ("Bad requests (4xx)", words::count(life.bad_requests)),
         ("Redirects at risk", words::count(life.redirects_at_risk)),
         ("Cache hits", words::count(life.cache_hits)),

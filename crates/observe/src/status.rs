@@ -200,6 +200,8 @@ pub struct Lifetime {
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
+    /// Closed to make room for a new connection: idle, or of a visitor who was too slow.
+    pub evicted: u64,
     /// Refused with 4xx for what they were.
     pub bad_requests: u64,
     /// Cache hits and misses; fetches that we made; requests that waited for another's fetch.

@@ -81,7 +81,7 @@ fn a_browser_in_mid_crowd_ends_at_an_alias_with_everything_on_the_page() {
     for member in &community.members {
         member.publish("from-here.html", &page_that_leaves_cookies(&address));
     }
-    let _crowd = community.in_mid_crowd(CROWD);
+    let _crowd = community.in_lasting_crowd();
     let start = format!("http://{}/from-here.html", helper.address);
     let seen = until("a redirected browser", || {
         let seen = report(&browser::dom(&start, Look::Live));

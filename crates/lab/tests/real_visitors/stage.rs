@@ -27,6 +27,9 @@ use crate::http;
 /// Longest wait for anything to come true. Everything takes a few seconds; a busy machine more.
 const PATIENT: Duration = Duration::from_secs(40);
 
+/// Longer than any of these tests can take.
+const LASTING: Duration = Duration::from_secs(600);
+
 /// What a site is started with, beside what all have.
 #[derive(Clone, Debug)]
 pub struct Draft {
@@ -127,6 +130,12 @@ impl Community {
             status["state"] == "sos" && status["rates"]["redirects"].as_f64().unwrap() > 20.0
         });
         crowd
+    }
+
+    /// The same with a crowd that stays until it is dropped, however long a busy machine takes for
+    /// what is looked at in the middle of it.
+    pub fn in_lasting_crowd(&self) -> Crowd {
+        self.in_mid_crowd(LASTING)
     }
 
     /// The rescue server that has given `alias` out.

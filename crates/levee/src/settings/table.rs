@@ -190,7 +190,7 @@ settings! {
     "Requests in its lifetime that make an object hot: it is renewed before its end, so that nobody waits. 0 renews nothing early.";
 
     "limits.connections", Kind::Count(16, 1000000), "10000", "", Restart, "10000",
-    "Most open connections of visitors.";
+    "Most open connections of visitors. When all are in use, an idle or very slow one gives way to each newcomer.";
     "limits.head_time", Kind::Time, "10 s", "[100 ms, 10 min]", Restart, "\"10 s\"",
     "Time in which a request's head must be complete.";
     "limits.idle_time", Kind::Time, "60 s", "[100 ms, 1 h]", Restart, "\"60 s\"",

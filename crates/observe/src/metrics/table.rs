@@ -212,6 +212,15 @@ pub(super) const METRICS: &[Metric] = &[
         read: |s, out| out.value(s.lifetime.dropped),
     },
     Metric {
+        name: "levee_evicted_connections_total",
+        kind: Counter,
+        unit: "connections",
+        level: Operator,
+        help: "Connections that made room for new ones: idle ones, and those of visitors who are slow.",
+        labels: &[],
+        read: |s, out| out.value(s.lifetime.evicted),
+    },
+    Metric {
         name: "levee_waiting_requests",
         kind: Gauge,
         unit: "requests",

@@ -131,7 +131,12 @@ impl Engine {
                 answer.place = Place::Outside;
                 self.core.ready.push(token);
             }
-            Turn::Blocked => answer.place = Place::Blocked,
+            Turn::Blocked => {
+                answer.place = Place::Blocked;
+                // Whoever does not take what he asked for keeps nobody else from the link. It is
+                // admitted again when he goes on.
+                link.settle(class, std::mem::take(&mut answer.admitted));
+            }
             Turn::Broken => self.break_off(token, link),
         }
         Ok(())

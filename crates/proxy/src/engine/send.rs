@@ -52,6 +52,9 @@ impl Core {
         }
         if let Some(link) = &self.link {
             if answer.place == Place::Outside {
+                let missing = answer.ready().saturating_sub(answer.admitted);
+                link.admit(answer.kind.class(), missing);
+                answer.admitted += missing;
                 answer.place = Place::Queued;
                 self.paced.push(link, answer.kind.class(), token, self.now);
                 self.next_pump = Some(self.now);

@@ -100,3 +100,23 @@ fn several_cores_share_one_link() {
     });
     assert!(sample.link.unwrap().peak <= rate.as_bytes());
 }
+
+#[test]
+fn what_a_visitor_does_not_take_is_no_load_on_the_link() {
+    let setup = Setup {
+        link: Some(ByteRate::from_kilobytes(20_000)),
+        ..Setup::default()
+    };
+    let running = setup.start();
+    running.write("film", vec![b'f'; 60_000_000]);
+    let mut reader = running.connect();
+    reader.send(get("/film"));
+    // Three seconds of the link were admitted; what fits into the kernel leaves, and then nobody
+    // waits for the rest.
+    running.sample_until(|sample| {
+        let link = sample.link.unwrap();
+        sample.held_up == 1 && link.carried > 100_000 && link.backlog == 0.0
+    });
+    // It still comes when it is wanted.
+    assert_eq!(reader.receive().body.len(), 60_000_000);
+}
