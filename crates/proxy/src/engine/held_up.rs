@@ -1,11 +1,11 @@
-//! Who has bytes to send that the kernel does not take, once an interval: signs of a full link, where
-//! its rate is not configured (R2).
+//! Who has bytes to send that the kernel does not take, once an interval: signs of a full link,
+//! where its rate is not configured (R2).
 //!
-//! A page that fits into what the kernel takes at once is out of our hands before the first byte has
-//! left. So those count as well whose last answer is still on its way after a second.
+//! A page that fits into what the kernel takes at once is out of our hands before its first byte
+//! has left. So those count as well whose last answer is still on its way after a second.
 //!
-//! All connections are counted, but the kernel is asked about a sample only: a core has better to do
-//! than to ask ten thousand times at once.
+//! All connections are counted, but the kernel is asked about a sample only: a core has better to
+//! do than to ask ten thousand times at once.
 
 use std::time::Duration;
 

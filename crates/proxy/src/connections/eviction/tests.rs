@@ -1,3 +1,5 @@
+//! Who gives way, and that the books of it are right whatever happens in whatever order.
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use proptest::prelude::*;
