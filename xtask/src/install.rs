@@ -52,7 +52,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "haproxy",
         package: "haproxy",
-        for_what: "what another server makes of odd requests",
+        for_what: "what another server makes of odd requests, and of the PROXY protocol",
     },
     Tool {
         program: "ip",
@@ -70,9 +70,14 @@ const TOOLS: &[Tool] = &[
         for_what: "the rescue protocol, spoken by a person",
     },
     Tool {
+        program: "nghttp",
+        package: "nghttp2-client",
+        for_what: "trailers and early hints as a client of HTTP/2 shows them",
+    },
+    Tool {
         program: "nginx",
         package: "nginx",
-        for_what: "what another server makes of odd requests",
+        for_what: "what another server makes of odd requests, and of the PROXY protocol",
     },
     Tool {
         program: "node",

@@ -76,8 +76,8 @@ pub struct Miss {
     pub key: ObjectKey,
     /// The visitor's method.
     pub method: Method,
-    /// The visitor's headers. Hop-by-hop fields, Host and framing are dropped before they are sent
-    /// on.
+    /// The visitor's headers, without those that its Connection names, and our own word on who it
+    /// is. The other fields of the connection, Host and framing are dropped before they are sent.
     pub headers: Vec<(Bytes, Bytes)>,
     /// Where it can be had.
     pub source: Source,
