@@ -47,12 +47,29 @@ pub struct Accepted {
 
 /// Why an address cannot be listened on.
 #[derive(Debug, Error)]
-#[error("cannot bind {address}: {cause}")]
+#[error("cannot bind {address}: {cause}{}", way_out(address, cause))]
 pub struct ListenerError {
     /// The address.
     pub address: ListenAddress,
     /// What the system said.
     pub cause: io::Error,
+}
+
+/// What an operator can do about `cause`.
+fn way_out(address: &ListenAddress, cause: &io::Error) -> &'static str {
+    match (address, cause.kind()) {
+        (ListenAddress::Tcp(_), io::ErrorKind::AddrInUse) => {
+            "; stop what listens there, or choose another port"
+        }
+        (ListenAddress::Tcp(_), io::ErrorKind::AddrNotAvailable) => {
+            "; this machine has no such address"
+        }
+        (ListenAddress::Tcp(_), io::ErrorKind::PermissionDenied) => {
+            "; a port below 1024 needs CAP_NET_BIND_SERVICE, which the systemd unit gives: start \
+             it by that, or choose a higher port"
+        }
+        (ListenAddress::Tcp(_) | ListenAddress::Unix(_), _) => "",
+    }
 }
 
 /// Seconds that the kernel waits for the first bytes of a connection before it hands it over.
@@ -255,6 +272,10 @@ mod tests {
             error
                 .to_string()
                 .starts_with(&format!("cannot bind {address}: "))
+        );
+        assert!(
+            error.to_string().ends_with("choose another port"),
+            "{error}"
         );
         assert!(Listener::bind(address, PortSharing::Alone).is_err());
     }

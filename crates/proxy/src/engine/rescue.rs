@@ -102,7 +102,7 @@ impl Core {
         request: &Request<'_, '_>,
     ) -> Work {
         if request.method == "TRACE" {
-            return Work::Plain(Plain::new(405));
+            return Work::Plain(Plain::with(405, PASSED_ON.into()));
         }
         if self.fetcher.is_none() {
             return Work::Plain(Plain::new(502));
@@ -372,6 +372,11 @@ impl Core {
         }
     }
 }
+
+/// What an application's site passes on; only the application knows which of these it takes.
+//= RFC 9110 section 15.5.6: "The origin server MUST generate an Allow header field in a 405
+// response"
+const PASSED_ON: &str = "Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n";
 
 /// Whether trailers go on to the visitor.
 fn trailing(request: &Request<'_, '_>) -> Trailing {

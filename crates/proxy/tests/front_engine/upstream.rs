@@ -63,6 +63,18 @@ fn bodies_of_any_framing_reach_the_application() {
 }
 
 #[test]
+fn a_trace_is_not_passed_on_and_learns_what_is() {
+    let running = Setup {
+        upstream: Some(origin(echo)),
+        ..Setup::default()
+    }
+    .start();
+    let response = running.ask("TRACE / HTTP/1.1\r\nHost: site.example\r\n\r\n");
+    assert_eq!(response.status, 405);
+    assert!(response.header("allow").contains("POST"), "{response:?}");
+}
+
+#[test]
 fn nothing_behind_a_broken_body_is_a_request() {
     let running = Setup {
         upstream: Some(origin(echo)),
