@@ -26,11 +26,12 @@ pub(crate) struct Hop<'a> {
 }
 
 /// The fields that are ours to write.
-pub(crate) const FORWARDED_FIELDS: [&str; 4] = [
+pub(crate) const FORWARDED_FIELDS: [&str; 5] = [
     "forwarded",
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
+    "x-real-ip",
 ];
 
 /// The visitor's own address, as far as it can be believed. Allocates nothing.
@@ -126,7 +127,7 @@ impl Hop<'_> {
     }
 
     /// The fields for an upstream. What a trusted proxy has told goes along.
-    pub fn fields(&self, headers: &(impl RequestHeaders + ?Sized)) -> [(Bytes, Bytes); 4] {
+    pub fn fields(&self, headers: &(impl RequestHeaders + ?Sized)) -> [(Bytes, Bytes); 5] {
         let is_trusted = is_trusted(self.trusted, self.peer);
         let told = |name: &str| match is_trusted {
             true => joined(headers, name),
@@ -147,6 +148,10 @@ impl Hop<'_> {
             with("x-forwarded-for", self.peer.to_string()),
             or("x-forwarded-host", self.host),
             or("x-forwarded-proto", self.scheme),
+            // Many proxies pass on what a visitor made up here, so it is always our word.
+            visitor(self.peer, self.trusted, headers)
+                .to_string()
+                .into_bytes(),
         ];
         let mut values = values.into_iter().map(Bytes::from);
         FORWARDED_FIELDS.map(|name| {
@@ -320,13 +325,16 @@ mod tests {
             ("x-forwarded-proto", "https"),
             ("x-forwarded-host", "www.example.org"),
             ("forwarded", "for=203.0.113.9"),
+            ("x-real-ip", "198.51.100.1"),
         ];
         let ours = "for=192.0.2.1;host=\"example.org\";proto=http";
         let from_anybody = told("192.0.2.1", &lines);
-        assert_eq!(from_anybody, [ours, "192.0.2.1", "example.org", "http"]);
+        let expected = [ours, "192.0.2.1", "example.org", "http", "192.0.2.1"];
+        assert_eq!(from_anybody, expected);
         let from_trusted = told("10.0.0.1", &lines);
         let ours = "for=203.0.113.9, for=10.0.0.1;host=\"example.org\";proto=http";
-        let expected = [ours, "203.0.113.9, 10.0.0.1", "www.example.org", "https"];
+        let list = "203.0.113.9, 10.0.0.1";
+        let expected = [ours, list, "www.example.org", "https", "203.0.113.9"];
         assert_eq!(from_trusted, expected);
         let v6 = told("2001:db8::1", &[]);
         assert!(v6[0].starts_with("for=\"[2001:db8::1]\";"), "{}", v6[0]);
