@@ -21,6 +21,7 @@ pub mod generator;
 mod network;
 mod processor;
 mod report;
+mod sampler;
 mod servers;
 pub mod topology;
 

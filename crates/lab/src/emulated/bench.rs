@@ -134,10 +134,13 @@ fn told(step: &StepFigures, sent: Sent) -> String {
 }
 
 impl Played {
-    /// The last step that was not overloaded before the first that was: R_max is its rate.
+    /// The step with the most answers a second among those before the first that was overloaded.
+    /// In a short step more than can be answered is not yet overload, for seven seconds' worth of
+    /// requests may wait; so it is what was answered that counts, not what was offered.
     pub fn best(&self) -> Option<&(StepFigures, Sent)> {
         let held = self.steps.iter();
-        held.take_while(|(step, _)| !step.is_overloaded()).last()
+        held.take_while(|(step, _)| !step.is_overloaded())
+            .max_by(|one, other| one.0.answered_rate.total_cmp(&other.0.answered_rate))
     }
 
     /// Most body bytes a second that came in a step that was not overloaded: D_max.

@@ -1,6 +1,8 @@
 //! Every experiment that the lab can play, as one table. Each has a file of its own.
 
 mod dotslash_dsl;
+mod dotslash_lan;
+mod dotslash_pages;
 mod hotspot_redirects;
 
 use super::LabError;
@@ -30,6 +32,20 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "dotslash 6.3.3, figure 10",
         minutes: [45.0, 7.0],
         run: dotslash_dsl::run,
+    },
+    Experiment {
+        name: "dotslash-pages",
+        title: "The same site with pages, whose images do not come back to it",
+        source: "dotslash 6.3.3, with another load",
+        minutes: [25.0, 5.0],
+        run: dotslash_pages::run,
+    },
+    Experiment {
+        name: "dotslash-lan",
+        title: "One origin server and five that can help",
+        source: "dotslash 6.3.4, figure 11",
+        minutes: [20.0, 5.0],
+        run: dotslash_lan::run,
     },
     Experiment {
         name: "hotspot-redirects",

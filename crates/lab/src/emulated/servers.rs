@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use bytes::Bytes;
 use levee_vocab::ByteRate;
@@ -11,7 +12,7 @@ use levee_vocab::ByteRate;
 use super::LabError;
 use super::network::{Host, Network};
 use super::processor::Limit;
-use crate::crowd::client::{Habit, Visitor};
+use crate::crowd::client::{Following, Habit, Visitor};
 use crate::crowd::meter::Traffic;
 use crate::crowd::names::Names;
 use crate::demo::watch::{self, Seen};
@@ -51,7 +52,8 @@ pub enum Company {
 pub struct Site {
     /// Its process.
     pub process: Process,
-    admin: SocketAddr,
+    /// Where its admin pages are.
+    pub admin: SocketAddr,
     _limit: Option<Limit>,
 }
 
@@ -188,13 +190,18 @@ pub fn write(folder: &Path, files: &Files) -> Result<(), LabError> {
 impl Site {
     /// What it says of itself now; empty where it says nothing.
     pub async fn look(&self) -> Seen {
-        let known = [("watched".to_owned(), self.admin.ip())];
-        let visitor = Visitor::new(
-            Traffic::since(std::time::Instant::now()),
-            "levee-lab watch".to_owned(),
-            Habit::OneRequestEach,
-        )
-        .among(Names::Hosts(known.into()), Default::default());
-        watch::look(&visitor, self.admin).await.unwrap_or_default()
+        look_at(self.admin).await.unwrap_or_default()
     }
+}
+
+/// What the site with these admin pages says of itself; none where it says nothing.
+pub async fn look_at(admin: SocketAddr) -> Option<Seen> {
+    let known = [("watched".to_owned(), admin.ip())];
+    let visitor = Visitor::new(
+        Traffic::since(Instant::now()),
+        "levee-lab watch".to_owned(),
+        Habit::OneRequestEach,
+    );
+    let visitor = visitor.among(Names::Hosts(known.into()), Following::Follows);
+    watch::look(&visitor, admin).await
 }

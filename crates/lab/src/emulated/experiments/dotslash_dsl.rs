@@ -222,7 +222,7 @@ impl Sums {
                  as counted at the link (the paper: 227 and 358).",
                 self.responses[1], self.overheads[1]
             ),
-            "R_max is what was answered a second at the highest rate before the first at which more \
+            "R_max is the most that was answered a second at any rate below the first at which more \
              than a tenth of the requests were not answered within 7 s."
                 .to_owned(),
         ]

@@ -1,0 +1,199 @@
+//! dotslash 6.3.3 with pages instead of files: what a page embeds does not come back to the source.
+//!
+//! Each visitor wants a page and its nine images. The page names them by relative addresses, so
+//! whoever was redirected asks the rescue server for them: one redirect of the source for ten
+//! requests. What the source can do at most is 10 B / (n + o).
+
+use levee_vocab::Random;
+
+use super::super::LabError;
+use super::super::bench::{Bench, Form, Played, Route, overhead};
+use super::super::findings::{Findings, Goal, Mark, Plot, Row};
+use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::network::Network;
+use super::super::servers::{Company, Files, SITES, Servers, SitePlan, names};
+use super::super::topology::Topology;
+use super::nothing;
+use crate::crowd::client::Following;
+
+const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_pages.toml");
+/// A page and its images.
+const REQUESTS_PER_PAGE: u32 = 10;
+/// Size of each of them.
+const FILE_BYTES: usize = 6144;
+const PAGE: &str = "/story/index.html";
+/// U, as in the paper's experiment.
+const USABLE: f64 = 0.95;
+const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+/// What the paper's source could do at most with files, its bound for ours to be far beyond.
+const FILES_BOUND: f64 = 97.0;
+
+/// Plays it.
+pub fn run(bench: &Bench) -> Result<Findings, LabError> {
+    let topology = Topology::read(TOPOLOGY)?;
+    let link = topology.hosts[0]
+        .link
+        .map_or(0.0, |link| link.as_bytes() as f64);
+    let network = Network::build(&topology)?;
+    let folder = bench.folder("servers");
+    let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
+    let (files, nothing) = (page_with_images(), nothing());
+    servers.start_registry()?;
+    let site = |host, files| SitePlan {
+        host,
+        files,
+        link: network.host(host).plan.link,
+        usable: USABLE,
+        company: Company::Member,
+        more: MORE,
+    };
+    let _maglev = servers.start(&site("maglev", &nothing))?;
+    let source = servers.start(&site("gtidsl1", &files))?;
+    bench.wait_for_candidates(&source, 1)?;
+    let plan = LoadPlan {
+        site: format!("gtidsl1.{SITES}"),
+        names: names(&network),
+        files: folder.join("gtidsl1/public"),
+        following: Following::Follows,
+        steps: steps(bench.form),
+        until: Until::Overloaded,
+        tell_every: 0,
+    };
+    let route = Route {
+        from: network.host("visitors"),
+        source: network.host("gtidsl1"),
+    };
+    findings(link, &bench.play(route, &plan)?)
+}
+
+fn page_with_images() -> Files {
+    let mut random = Random::from_seed(10);
+    let mut noise =
+        |bytes: usize| -> Vec<u8> { (0..bytes).map(|_| random.next_bits() as u8).collect() };
+    let mut page = "<!doctype html>\n<title>A story</title>\n".to_owned();
+    let mut files = Files::new();
+    for number in 1..REQUESTS_PER_PAGE {
+        // Relative, so that they are asked for where the page came from.
+        page.push_str(&format!("<img src=\"images/{number}.png\">\n"));
+        let path = format!("/story/images/{number}.png");
+        files.insert(path, noise(FILE_BYTES).into());
+    }
+    while page.len() < FILE_BYTES {
+        page.push_str("<p>And so on, for as long as a page of its kind is.\n");
+    }
+    files.insert(PAGE.to_owned(), page.into());
+    files
+}
+
+fn steps(form: Form) -> Vec<Step> {
+    let every_50 = |rates: std::ops::RangeInclusive<u32>| -> Vec<f64> {
+        rates.map(|step| f64::from(step) * 50.0).collect()
+    };
+    let (rates, seconds): (Vec<f64>, f64) = match form {
+        Form::Full => (every_50(1..=40), 60.0),
+        Form::Compressed => {
+            let ramp = vec![50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 900.0];
+            ([ramp, every_50(19..=40)].concat(), 12.0)
+        }
+        Form::Shortest => (vec![200.0, 1000.0], 8.0),
+    };
+    rates
+        .into_iter()
+        .map(|rate| Step {
+            rate,
+            seconds,
+            wants: Wants::Page {
+                path: PAGE.to_owned(),
+                requests: REQUESTS_PER_PAGE,
+            },
+        })
+        .collect()
+}
+
+fn findings(link: f64, played: &Played) -> Result<Findings, LabError> {
+    let (best, sent) = played
+        .best()
+        .ok_or(LabError::NothingHeld("the first request rate"))?;
+    // A page is one request of ten, and the only one that comes to the source.
+    let pages = best.offered as f64 / f64::from(REQUESTS_PER_PAGE);
+    let redirect = best.redirect_size().unwrap_or_default();
+    let beside = overhead(best, *sent) * best.offered as f64 / pages;
+    let bound = f64::from(REQUESTS_PER_PAGE) * link / (redirect + beside);
+    let rows = vec![
+        Row::told(
+            "R_max of pages with their images",
+            "requests/s",
+            best.answered_rate,
+        )
+        .bounded_by(bound)
+        .judged_by(Goal::AtLeast(5.0 * FILES_BOUND)),
+        Row::told(
+            "D_max of pages with their images",
+            "kB/s",
+            played.bytes_max() / 1000.0,
+        )
+        .bounded_by(bound * FILE_BYTES as f64 / 1000.0),
+    ];
+    Ok(Findings {
+        method: vec![
+            format!(
+                "A page of {FILE_BYTES} bytes names nine images of the same size by relative \
+                 addresses. A redirect was {redirect:.0} bytes long and cost the source's link \
+                 {beside:.0} bytes more."
+            ),
+            format!(
+                "The paper's bound for single files was {FILES_BOUND:.0} requests a second; the goal \
+                 is five times that."
+            ),
+        ],
+        rows,
+        plots: plots(link, played),
+        figures: [
+            ("redirect_bytes".to_owned(), redirect),
+            ("redirect_overhead_bytes".to_owned(), beside),
+        ]
+        .into(),
+        ..Findings::default()
+    })
+}
+
+fn plots(link: f64, played: &Played) -> Vec<Plot> {
+    let up = |title: &str, up: &str| Plot {
+        title: title.to_owned(),
+        text: "By what was offered. One request in ten is a page and comes to the source."
+            .to_owned(),
+        across: "requests a second, offered".to_owned(),
+        up: up.to_owned(),
+        ..Plot::default()
+    };
+    vec![
+        up("Requests", "requests/s")
+            .with("offered", Mark::Limit, played.by_rate(|step, _| step.rate))
+            .with(
+                "redirected",
+                Mark::Line,
+                played.by_rate(|step, _| step.redirected_rate),
+            )
+            .with(
+                "answered",
+                Mark::Line,
+                played.by_rate(|step, _| step.answered_rate),
+            ),
+        up("Data", "kB/s")
+            .with(
+                "the source's link, at most",
+                Mark::Limit,
+                played.by_rate(|_, _| link / 1000.0),
+            )
+            .with(
+                "received",
+                Mark::Line,
+                played.by_rate(|step, _| step.bytes_rate / 1000.0),
+            )
+            .with(
+                "the source's link",
+                Mark::Line,
+                played.by_rate(|step, sent| sent.bytes as f64 / step.lasted / 1000.0),
+            ),
+    ]
+}
