@@ -89,7 +89,7 @@ fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ((1..=20).map(|step| f64::from(step) * 100.0).collect(), 45.0),
         Form::Compressed => ((1..=10).map(|step| f64::from(step) * 200.0).collect(), 16.0),
-        Form::Shortest => (vec![400.0, 1600.0], 6.0),
+        Form::Shortest => (vec![600.0, 1200.0, 1600.0], 6.0),
     };
     // Beyond the paper's last rate: the goal, and what more there is.
     let beyond: &[f64] = match form {
@@ -196,8 +196,9 @@ fn drafted(looks: &Looks) -> Vec<String> {
 fn settled_rate(played: &Played, origin: &[Look]) -> f64 {
     let mut begins = 0.0;
     let mut spans = Vec::new();
-    for (step, _) in &played.steps {
-        if SETTLED_RATES.contains(&step.rate) {
+    for (number, (step, _)) in played.steps.iter().enumerate() {
+        // In the first step neighbours are drafted.
+        if number > 0 && SETTLED_RATES.contains(&step.rate) {
             spans.push(begins + step.seconds / 3.0..begins + step.seconds);
         }
         begins += step.lasted;

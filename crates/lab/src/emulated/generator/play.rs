@@ -13,7 +13,7 @@ use http::Method;
 use tokio::runtime;
 use tokio::task::JoinSet;
 
-use super::tally::{Finished, SecondFigures, StepFigures, StepTally};
+use super::tally::{Finished, SecondFigures, StepFigures, StepTally, Whole};
 use super::{Event, LoadPlan, Step, Until, Wants};
 use crate::crowd::PATIENCE;
 use crate::crowd::client::{Failure, Fetched, Following, Habit, Trail, Visitor};
@@ -117,9 +117,9 @@ impl Stage {
         let second = &mut book.second;
         second.redirected += u64::from(request.redirect_bytes.is_some());
         match request.result {
-            Ok((body, _)) => {
+            Ok(whole) => {
                 second.answered += 1;
-                second.bytes += body;
+                second.bytes += whole.body;
             }
             Err(_) => second.failed += 1,
         }
@@ -237,13 +237,23 @@ impl Visit {
                 ended: self.began.elapsed(),
                 redirect_bytes: trail.redirected.map(|(_, bytes)| bytes),
                 result: match &fetched {
-                    Ok(fetched) => Ok((fetched.body.len() as u64, fetched.wire_bytes)),
+                    Ok(fetched) => Ok(self.whole(fetched, &trail)),
                     Err(failure) => Err(*failure),
                 },
             },
             self.began,
         );
         fetched.ok()
+    }
+
+    fn whole(&self, fetched: &Fetched, trail: &Trail) -> Whole {
+        // One that stays with a redirect has that for an answer, and it is counted as a redirect.
+        let redirected = trail.redirected.is_some();
+        let is_own = fetched.url.host == self.stage.plan.site && !redirected;
+        Whole {
+            body: fetched.body.len() as u64,
+            own: if is_own { fetched.wire_bytes } else { 0 },
+        }
     }
 
     fn is_right(&self, url: &Url, fetched: &Fetched, trail: &Trail) -> bool {

@@ -19,8 +19,17 @@ pub struct Finished {
     pub ended: Duration,
     /// Bytes of the redirect that was met first, with its head.
     pub redirect_bytes: Option<u64>,
-    /// Bytes of the body and of the response, or why there is none.
-    pub result: Result<(u64, u64), Failure>,
+    /// What it brought, or why nothing.
+    pub result: Result<Whole, Failure>,
+}
+
+/// An answer that was whole and right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Bytes of its body.
+    pub body: u64,
+    /// Bytes of the response where the site that was asked first gave it; none where another did.
+    pub own: u64,
 }
 
 /// A step as it was.
@@ -52,7 +61,7 @@ pub struct StepFigures {
     pub redirected_rate: f64,
     /// Body bytes a second that came in the settled part.
     pub bytes_rate: f64,
-    /// Bytes of the answers that came without a redirect, heads and all.
+    /// Bytes of the answers that the site gave itself, heads and all.
     pub own_bytes: u64,
     /// Median of the time to an answer, in seconds; a request that failed counts as 7 s at least.
     pub p50: f64,
@@ -148,13 +157,9 @@ impl StepTally {
             self.settled_redirects += u64::from(in_settled);
         }
         match request.result {
-            Ok((body, wire)) => {
+            Ok(Whole { body, own }) => {
                 figures.answered += 1;
-                figures.own_bytes += if request.redirect_bytes.is_none() {
-                    wire
-                } else {
-                    0
-                };
+                figures.own_bytes += own;
                 self.settled_answers += u64::from(in_settled);
                 self.settled_bytes += if in_settled { body } else { 0 };
             }
@@ -187,7 +192,7 @@ impl StepTally {
 mod tests {
     use super::*;
 
-    fn request(asked: u64, ended: u64, result: Result<(u64, u64), Failure>) -> Finished {
+    fn request(asked: u64, ended: u64, result: Result<Whole, Failure>) -> Finished {
         Finished {
             asked: Duration::from_millis(asked),
             ended: Duration::from_millis(ended),
@@ -200,10 +205,10 @@ mod tests {
     fn rates_are_those_of_the_settled_part() {
         let mut tally = StepTally::new(0, 2.0, 3.0);
         tally.offer(4, Duration::from_millis(3));
-        tally.enter(&request(0, 500, Ok((10, 20))));
-        tally.enter(&request(500, 1500, Ok((10, 20))));
-        tally.enter(&request(1001, 2900, Ok((10, 20))));
-        tally.enter(&request(1500, 3100, Ok((10, 20))));
+        tally.enter(&request(0, 500, Ok(Whole { body: 10, own: 20 })));
+        tally.enter(&request(500, 1500, Ok(Whole { body: 10, own: 20 })));
+        tally.enter(&request(1001, 2900, Ok(Whole { body: 10, own: 20 })));
+        tally.enter(&request(1500, 3100, Ok(Whole { body: 10, own: 20 })));
         let figures = tally.close(Duration::from_secs(4));
         assert_eq!((figures.offered, figures.answered), (4, 4));
         assert_eq!((figures.answered_rate, figures.bytes_rate), (1.0, 10.0));
@@ -217,7 +222,7 @@ mod tests {
         let mut tally = StepTally::new(0, 10.0, 1.0);
         tally.offer(10, Duration::ZERO);
         for _ in 0..9 {
-            tally.enter(&request(0, 10, Ok((1, 1))));
+            tally.enter(&request(0, 10, Ok(Whole { body: 1, own: 1 })));
         }
         tally.enter(&request(0, 10, Err(Failure::Refused)));
         let figures = tally.close(Duration::from_secs(4));
