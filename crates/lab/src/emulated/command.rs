@@ -184,9 +184,11 @@ fn own(arguments: &RunArguments) -> Result<ExitCode, LabError> {
     println!("{:.0} s in all", began.elapsed().as_secs_f64());
     let rows = played.iter().flat_map(|findings| &findings.rows);
     let missed = rows.filter(|row| row.verdict == Verdict::Missed).count();
+    // Verdicts of a few seconds are shown, but they would fail a build that has nothing wrong.
+    let is_judged = arguments.form() != Form::Shortest;
     Ok(match (status.success(), missed) {
-        (true, 0) => ExitCode::SUCCESS,
-        (true, _) => ExitCode::FAILURE,
+        (true, 1..) if is_judged => ExitCode::FAILURE,
+        (true, _) => ExitCode::SUCCESS,
         (false, _) => ExitCode::from(2),
     })
 }
