@@ -6,6 +6,7 @@
 //!
 //! It has no clock, socket, file or thread: whoever holds a world moves its time.
 
+pub mod replay;
 mod world;
 
 pub use world::{

@@ -126,7 +126,7 @@ impl World {
             }
         };
         let redirectable = match way {
-            Way::Own => Redirectability::Allowed,
+            Way::Own => request.redirectability,
             Way::Rescued(_) => Redirectability::Never,
             Way::Expired(origin) => {
                 running.gate.note_direct(now, redirect_bytes);

@@ -1,5 +1,6 @@
 //! The requests that are under way, and what became of those that are not.
 
+use levee_control::Redirectability;
 use levee_vocab::{HostName, Timestamp};
 
 use crate::world::SiteId;
@@ -35,6 +36,8 @@ pub struct Request {
     pub file: usize,
     /// Bytes of the whole response.
     pub bytes: u64,
+    /// Whether a rescue server may answer it.
+    pub redirectability: Redirectability,
     /// What follows.
     pub role: Role,
     /// The name that it asks for now.

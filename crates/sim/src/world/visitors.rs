@@ -1,6 +1,7 @@
 //! Visitors: they come, follow redirects, ask for what a page embeds, and leave after seven
 //! seconds.
 
+use levee_control::Redirectability;
 use levee_vocab::{HostName, Timestamp};
 
 use crate::world::crowd::{PATIENCE, Wants};
@@ -11,6 +12,17 @@ use crate::world::{SiteId, World};
 
 /// Bytes of an answer to HEAD.
 const HEAD_ANSWER_BYTES: u64 = 250;
+
+/// One request as a log has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// Number of the file.
+    pub file: usize,
+    /// Bytes of the answer.
+    pub bytes: u64,
+    /// Whether a rescue server may answer it.
+    pub redirectability: Redirectability,
+}
 
 impl World {
     pub(crate) fn visitor_comes(&mut self, id: CrowdId) {
@@ -39,6 +51,7 @@ impl World {
             origin: site,
             file,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
+            redirectability: Redirectability::Allowed,
             role,
             host: name,
             started: self.now,
@@ -63,6 +76,7 @@ impl World {
             origin,
             file: 0,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
+            redirectability: Redirectability::Allowed,
             role: Role::Single,
             host,
             started: self.now,
@@ -70,6 +84,31 @@ impl World {
             hops: 0,
         };
         self.visit(request);
+    }
+
+    /// Somebody of `crowd` asks for something now, because a log says so.
+    pub fn visit_as_logged(&mut self, crowd: CrowdId, logged: Logged) {
+        let origin = self.crowds[crowd.0].settings.site;
+        let site = &mut self.sites[origin.0];
+        let host = site.name().clone();
+        let files = &mut site.settings.files;
+        if files.len() <= logged.file {
+            files.resize(logged.file + 1, 0);
+        }
+        // Of one file a log has whole answers, parts, and answers without a body.
+        files[logged.file] = files[logged.file].max(logged.bytes);
+        self.visit(Request {
+            crowd,
+            origin,
+            file: logged.file,
+            bytes: logged.bytes,
+            redirectability: logged.redirectability,
+            role: Role::Single,
+            host,
+            started: self.now,
+            parked: None,
+            hops: 0,
+        });
     }
 
     fn visit(&mut self, request: Request) {
@@ -124,7 +163,10 @@ impl World {
             return;
         };
         let origin = &self.sites[request.origin.0];
-        let files = origin.settings.files.clone();
+        let files = match request.role {
+            Role::Single => return,
+            Role::Page | Role::Probe => origin.settings.files.clone(),
+        };
         let (host, rest) = match request.role {
             Role::Single => return,
             Role::Page => (request.host.clone(), 1..files.len()),
