@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use levee_net::ListenAddress;
+use levee_vocab::ByteRate;
+
+use crate::settings::rate_or_nothing;
 
 /// A web server whose neighbours carry its visitors when a crowd comes.
 #[derive(Debug, Parser)]
@@ -71,6 +74,11 @@ pub enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Play a site's access log again: would it have survived, with how many neighbours?
+    #[command(after_help = "levee replay access.log --link \"10 Mbit/s\"\n\
+        levee replay access.log.2.gz access.log.1 access.log -c levee.toml --neighbours \
+        \"5 MB/s,500 kB/s\"")]
+    Replay(Replay),
     /// Watch a running server.
     Top {
         /// Which server.
@@ -121,6 +129,35 @@ pub struct Serve {
     /// Address of the admin pages, over what the file says.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub admin: Option<SocketAddr>,
+}
+
+/// `levee replay`.
+#[derive(Clone, Debug, Args)]
+pub struct Replay {
+    /// Access logs in the order of time, combined or JSON, as they are or compressed by gzip; `-`
+    /// is standard input.
+    #[arg(required = true, value_name = "LOG")]
+    pub logs: Vec<PathBuf>,
+    /// The link of the site, over what the settings file says.
+    #[arg(long, value_name = "RATE", value_parser = link_rate)]
+    pub link: Option<ByteRate>,
+    /// Settings file of the site, for its link and its thresholds.
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Links of its neighbours, in the order in which they join. Without it, up to five like the
+    /// site itself.
+    #[arg(long, value_name = "RATE,...", value_delimiter = ',', value_parser = link_rate)]
+    pub neighbours: Vec<ByteRate>,
+    /// Print the figures as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn link_rate(text: &str) -> Result<ByteRate, String> {
+    match rate_or_nothing(text)? {
+        ByteRate::ZERO => Err(format!("`{text}` is no rate at all")),
+        rate => Ok(rate),
+    }
 }
 
 /// `levee registry`.

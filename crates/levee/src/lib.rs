@@ -21,6 +21,7 @@ pub mod node;
 pub mod purge_report;
 pub mod registry_client;
 pub mod registry_server;
+pub mod replay;
 pub mod rescue_link;
 pub mod sampler;
 pub mod serve;

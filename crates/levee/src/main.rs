@@ -34,6 +34,7 @@ fn main() -> ExitCode {
             json,
         } => purge(&server, purge_of(url, &key, soft), json),
         Command::Status { server, json } => show_status(&server, json),
+        Command::Replay(replay) => levee::replay::run(&replay).map(|text| print!("{text}")),
         Command::Top { server } => watch(&server),
         Command::Lab { arguments } => levee::lab::run(&arguments),
         Command::Completion { shell } => {

@@ -17,7 +17,7 @@ pub use settle::{
     LogSettings, RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
-pub use value::Kind;
+pub use value::{Kind, rate_or_nothing};
 
 /// Reads and settles the file at `path`.
 ///

@@ -2,7 +2,7 @@
 
 /// One second of the calendar, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Calendar {
+pub struct Calendar {
     year: i64,
     month: u64,
     day: u64,
@@ -19,7 +19,7 @@ const DAY: u64 = 86_400;
 
 impl Calendar {
     /// The calendar at `unix` seconds.
-    pub(crate) fn of(unix: u64) -> Self {
+    pub fn of(unix: u64) -> Self {
         let (year, month, day) = civil_from_days((unix / DAY) as i64);
         Self {
             year,
@@ -32,7 +32,7 @@ impl Calendar {
     }
 
     /// `21/Nov/2026:03:40:02 +0000`, as access logs have it.
-    pub(crate) fn log_time(&self) -> String {
+    pub fn log_time(&self) -> String {
         format!(
             "{:02}/{}/{:04}:{} +0000",
             self.day,
@@ -43,7 +43,7 @@ impl Calendar {
     }
 
     /// `2026-11-21T03:40:02Z` (RFC 3339).
-    pub(crate) fn rfc3339(&self) -> String {
+    pub fn rfc3339(&self) -> String {
         format!(
             "{:04}-{:02}-{:02}T{}Z",
             self.year,
@@ -54,17 +54,17 @@ impl Calendar {
     }
 
     /// `03:40:02`.
-    pub(crate) fn clock(&self) -> String {
+    pub fn clock(&self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }
 
     /// The Unix second of a text as [`Calendar::log_time`] writes it; none where it is not one.
-    pub(crate) fn parse_log_time(text: &str) -> Option<u64> {
+    pub fn parse_log_time(text: &str) -> Option<u64> {
         let (date, zone) = text.split_once(' ')?;
         if zone != "+0000" || date.len() != 20 || !date.is_ascii() {
             return None;
         }
-        let month = MONTHS.iter().position(|month| *month == &date[3..6])? as u64 + 1;
+        let month = Self::month_of(&date[3..6])?;
         let marks = [
             &date[2..3],
             &date[6..7],
@@ -81,10 +81,36 @@ impl Calendar {
             number(&date[15..17])?,
             number(&date[18..20])?,
         );
+        let date = [year, month, day];
+        Self::unix_of(date, [hour, minute, second])
+    }
+
+    /// The month that logs call so, 1 to 12.
+    pub fn month_of(name: &str) -> Option<u64> {
+        let place = MONTHS.iter().position(|month| *month == name)?;
+        Some(place as u64 + 1)
+    }
+
+    /// The Unix second of year, month and day with hour, minute and second, all in UTC; none where
+    /// there is no such second, or it is before 1970.
+    pub fn unix_of(date: [u64; 3], clock: [u64; 3]) -> Option<u64> {
+        let [year, month, day] = date;
+        let [hour, minute, second] = clock;
+        if year > 9999 || !(1..=12).contains(&month) || day > 31 {
+            return None;
+        }
         let days = u64::try_from(days_from_civil(year as i64, month, day)).ok()?;
-        let unix = days * DAY + hour * 3600 + minute * 60 + second;
+        let calendar = Self {
+            year: year as i64,
+            month,
+            day,
+            hour,
+            minute,
+            second,
+        };
+        let unix = days * DAY + hour.min(99) * 3600 + minute.min(99) * 60 + second.min(99);
         // A date such as 31 February comes back as another day: refuse it.
-        (Self::of(unix).log_time() == text).then_some(unix)
+        (Self::of(unix) == calendar).then_some(unix)
     }
 }
 

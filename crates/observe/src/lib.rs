@@ -17,7 +17,7 @@ mod metrics;
 mod page;
 mod status;
 mod terminal;
-mod words;
+pub mod words;
 
 pub use access::{
     AccessRecord, CacheResult, HANDED_OVER_LINE_BYTES_MAX, HANDED_OVER_LINES_MAX, HandedOver,
@@ -25,6 +25,7 @@ pub use access::{
 };
 pub use access_log::{AccessLog, AccessLogError, AccessLogThread, LogTarget};
 pub use auto::{render_auto, render_auto_page};
+pub use calendar::Calendar;
 pub use dashboard::{Asset, DASHBOARD_HTML, asset};
 pub use hand_over::{HAND_OVER_BYTES_MAX, HandOver, HandOverLines};
 pub use history::{HISTORY_LENGTH, History, Snapshot, StatusBoard};

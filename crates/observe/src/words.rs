@@ -3,12 +3,12 @@
 use crate::status::{Peer, Status};
 
 /// `53.9 kB/s`: decimal units, as links are sold and as the papers count.
-pub(crate) fn rate(bytes_a_second: u64) -> String {
+pub fn rate(bytes_a_second: u64) -> String {
     format!("{}/s", bytes(bytes_a_second))
 }
 
 /// `12.3 MB`.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     if count < 1000 {
         return format!("{count} B");
@@ -23,12 +23,12 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// `87 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.0} %", finite(share) * 100.0)
 }
 
 /// `12,345,678`.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -49,7 +49,7 @@ pub(crate) fn per_second(number: f64) -> String {
 }
 
 /// `2 d 3 h`, `5 min 6 s`: the two largest units.
-pub(crate) fn span(seconds: f64) -> String {
+pub fn span(seconds: f64) -> String {
     let seconds = finite(seconds).max(0.0) as u64;
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
     match (days, hours, minutes) {

@@ -259,6 +259,17 @@ fn expected(text: &str, units: &[(&str, f64)], example: &str) -> String {
 }
 
 fn rate(text: &str) -> Result<ByteRate, String> {
+    let rate = rate_or_nothing(text)?;
+    if rate == ByteRate::ZERO {
+        return Err(format!(
+            "`{text}` is no rate at all; leave the setting out to have it measured"
+        ));
+    }
+    Ok(rate)
+}
+
+/// A rate as a command line or a settings file writes it, which may be zero.
+pub fn rate_or_nothing(text: &str) -> Result<ByteRate, String> {
     let units = [
         ("kB/s", 1e3),
         ("MB/s", 1e6),
@@ -268,11 +279,6 @@ fn rate(text: &str) -> Result<ByteRate, String> {
         ("Gbit/s", 125e6),
     ];
     let bytes = scaled(text, &units, "54 kB/s")? as u64;
-    if bytes == 0 {
-        return Err(format!(
-            "`{text}` is no rate at all; leave the setting out to have it measured"
-        ));
-    }
     Ok(ByteRate::from_bytes(bytes))
 }
 

@@ -135,7 +135,7 @@ impl Episode {
 
     fn course(&self) -> Course {
         let origin = self.world.sites[ORIGIN.0].running();
-        let is_normal = origin.is_none_or(|running| match running.brain.view().state {
+        let is_normal = origin.is_none_or(|running| match running.brain.plan().state {
             ServerState::Normal => true,
             ServerState::Sos | ServerState::Rescue => false,
         });
