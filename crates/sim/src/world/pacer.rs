@@ -2,7 +2,9 @@
 //!
 //! The server charges every byte it sends to its link, and sends redirects and refusals before
 //! fetches by rescue servers before pages. A large page does not block the link: it is sent in
-//! pieces, and whatever is more urgent goes between two of them.
+//! pieces, whatever is more urgent goes between two of them, and a long response makes way for
+//! others of its class now and then. (In the server pages take turns by the piece. All of them
+//! together take as long.)
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,6 +36,8 @@ pub struct Pacer<J> {
 struct Job<J> {
     payload: u64,
     overhead: u64,
+    /// Bytes since it last made way.
+    turn: u64,
     what: J,
 }
 
@@ -46,6 +50,9 @@ struct Sending {
 
 /// A packet: less than this is never sent at once.
 const PACKET: u64 = 1500;
+
+/// A response makes way for the next of its class after so many bytes, as fetches do in the server.
+const TURN_BYTES: u64 = 64 * 1024;
 
 /// Time for which a page may hold up a redirect.
 const HOLD_MAX: Duration = Duration::from_millis(20);
@@ -87,6 +94,7 @@ impl<J> Pacer<J> {
         self.queues[class as usize].push_back(Job {
             payload,
             overhead,
+            turn: 0,
             what,
         });
         match self.sending {
@@ -109,8 +117,12 @@ impl<J> Pacer<J> {
             job.overhead -= piece.overhead;
             job.payload -= piece.payload;
             self.queued -= piece.overhead + piece.payload;
+            job.turn += piece.payload;
             if job.payload + job.overhead == 0 {
                 finished = queue.pop_front().map(|job| job.what);
+            } else if job.turn >= TURN_BYTES {
+                job.turn = 0;
+                queue.rotate_left(1);
             }
         }
         (finished, self.start())
@@ -164,6 +176,22 @@ mod tests {
         }
         assert_eq!(sent, ["redirect", "page"]);
         assert_eq!(link.backlog(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_large_page_does_not_hold_up_the_small_ones_behind_it() {
+        let mut link = Pacer::new(ByteRate::from_bytes(150_000));
+        link.admit(SendClass::Page, 1_000_000, 0, "large");
+        link.admit(SendClass::Page, 9000, 0, "small");
+        let mut sent = Vec::new();
+        loop {
+            let (finished, next) = link.advance(|_, _| ());
+            sent.extend(finished);
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(sent, ["small", "large"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The requests that are under way, and what became of those that are not.
 
+use std::time::Duration;
+
 use levee_control::Redirectability;
 use levee_vocab::{HostName, Timestamp};
 
@@ -44,6 +46,8 @@ pub struct Request {
     pub host: HostName,
     /// When the visitor began.
     pub started: Timestamp,
+    /// When he leaves if he has not been answered.
+    pub patience: Duration,
     /// When the site put it aside to wait for capacity.
     pub parked: Option<Timestamp>,
     /// Redirects followed so far.

@@ -2,7 +2,7 @@
 //! seconds.
 
 use levee_control::Redirectability;
-use levee_vocab::{HostName, Timestamp};
+use levee_vocab::HostName;
 
 use crate::world::crowd::{PATIENCE, Wants};
 use crate::world::event::{Arrival, Event};
@@ -55,6 +55,7 @@ impl World {
             role,
             host: name,
             started: self.now,
+            patience: PATIENCE,
             parked: None,
             hops: 0,
         };
@@ -80,6 +81,7 @@ impl World {
             role: Role::Single,
             host,
             started: self.now,
+            patience: PATIENCE,
             parked: None,
             hops: 0,
         };
@@ -97,6 +99,8 @@ impl World {
         }
         // Of one file a log has whole answers, parts, and answers without a body.
         files[logged.file] = files[logged.file].max(logged.bytes);
+        // Who downloads something large waits as long as it takes where nobody else does.
+        let patience = PATIENCE + site.settings.parameters.link.time_for(logged.bytes);
         self.visit(Request {
             crowd,
             origin,
@@ -106,6 +110,7 @@ impl World {
             role: Role::Single,
             host,
             started: self.now,
+            patience,
             parked: None,
             hops: 0,
         });
@@ -179,6 +184,7 @@ impl World {
                 role: Role::Single,
                 host: host.clone(),
                 started: self.now,
+                patience: PATIENCE,
                 parked: None,
                 hops: 0,
                 ..request
@@ -187,8 +193,8 @@ impl World {
     }
 
     pub(crate) fn has_left(&self, id: RequestId) -> bool {
-        let started = self.requests.find(id).map(|request| request.started);
-        started.is_some_and(|started: Timestamp| self.now.since(started) > PATIENCE)
+        let request = self.requests.find(id);
+        request.is_some_and(|request| self.now.since(request.started) > request.patience)
     }
 
     pub(crate) fn fail(&mut self, id: RequestId) {
