@@ -1,10 +1,11 @@
 //! `bench`: what a request costs.
 //!
 //! Benches, each with its question. `bench eviction` and `bench memory` are about the object cache:
-//! `crates/proxy/examples/cache_bench/`. `bench cost` counts instructions and allocations of one
-//! request in user space, which no noise of a machine can hide. `bench peers` runs real programs,
-//! ours and others, and measures the processor time that each spends on a request; `docs/bench.md`
-//! says how that is kept fair and how to read it.
+//! `crates/proxy/examples/cache_bench/`; then `bench memory` weighs a whole server (`churn.rs`).
+//! `bench cost` counts instructions and allocations of one request in user space, which no noise of
+//! a machine can hide. `bench peers` runs real programs, ours and others, and measures the time of
+//! the processor that each spends on a request; `docs/bench.md` says how that is kept fair and how
+//! to read it.
 //!
 //! ```text
 //!   peers ─▶ fleet (servers, pinned) ─▶ rounds ─▶ samples ─▶ figures ─▶ table, goals, JSON
@@ -12,6 +13,7 @@
 //! ```
 
 mod certificate;
+mod churn;
 mod fleet;
 mod goals;
 mod held;
@@ -41,7 +43,11 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
         Some((name, rest)) => match name.as_str() {
             "cost" => forward::request_cost(workspace),
             "peers" => peers::run(workspace, rest),
-            "eviction" | "memory" => forward::cache_bench(workspace, arguments),
+            "eviction" => forward::cache_bench(workspace, arguments),
+            "memory" => {
+                forward::cache_bench(workspace, arguments)?;
+                churn::run(workspace, rest)
+            }
             other => Err(Failure::UnknownCommand {
                 name: format!("bench {other}"),
             }),

@@ -79,6 +79,13 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         end(&mut self.child);

@@ -1,6 +1,11 @@
 //! Memory under churn: millions of distinct URLs go through a small cache, and the process is
 //! weighed.
+//!
+//! It is weighed while all threads pause. What they have in their hands between two pauses, an
+//! object that is not in the cache yet and those that it has just pushed out, is a server's and not
+//! a cache's: `xtask/src/bench/churn.rs` weighs that with everything else.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -13,6 +18,8 @@ const LIMIT: u64 = 64 << 20;
 const URLS: u64 = 10_000_000;
 /// As many as fetch at the same time on a small machine.
 const THREADS: u64 = 4;
+/// URLs of each thread between two pauses.
+const PAUSE: u64 = 5_000;
 /// How far beyond the limit the process may grow.
 const TOLERANCE: f64 = 0.05;
 
@@ -26,9 +33,14 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     let cache = BareCache::new(LIMIT, 1 << 20);
     let most_counted = AtomicU64::new(0);
     let most_resident = AtomicU64::new(before);
+    let pause = Barrier::new(THREADS as usize);
+    // Each thread has as many, so that all of them pause as often.
+    let rounds = urls.div_ceil(THREADS * PAUSE);
+    let urls = rounds * THREADS * PAUSE;
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (cache, most_counted, most_resident) = (&cache, &most_counted, &most_resident);
+            let pause = &pause;
             scope.spawn(move || {
                 // As the threads that fetch.
                 levee_net::keep_nothing_freed();
@@ -38,9 +50,11 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
                     if number % 1000 == thread {
                         most_counted.fetch_max(cache.bytes().0, Ordering::Relaxed);
                     }
-                    if number % 20_000 == thread {
+                    if (number / THREADS).is_multiple_of(PAUSE) {
+                        pause.wait();
                         let now = resident().unwrap_or(u64::MAX);
                         most_resident.fetch_max(now, Ordering::Relaxed);
+                        pause.wait();
                     }
                 }
             });

@@ -116,7 +116,7 @@ fn what_the_cache_says_it_weighs_is_what_its_objects_weigh() {
         cache.insert(key(&site, &target), object).unwrap();
     }
     let per_object = (cache.bytes().0 - empty) / 1000;
-    assert!((11_000..13_000).contains(&per_object), "{per_object}");
+    assert!((12_500..14_500).contains(&per_object), "{per_object}");
 }
 
 #[test]
