@@ -17,7 +17,7 @@ use crate::connection_fields::is_of_connection;
 const LINES_MAX: usize = 32;
 
 /// Fields that count in a head only.
-const HEAD_ONLY: [&str; 44] = [
+const HEAD_ONLY: [&str; 45] = [
     // Framing, routing, and whom a message is from.
     "content-length",
     "expect",
@@ -30,6 +30,7 @@ const HEAD_ONLY: [&str; 44] = [
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
+    "x-real-ip",
     // Who may have it.
     "authorization",
     "cookie",

@@ -207,6 +207,8 @@ impl Core {
                 debug_assert!(matches!(kind, Kind::Own | Kind::Fetch), "a folder is ours");
                 Work::Plain(Plain::new(404))
             }
+            Some(Found::Forbidden) => Work::Plain(Plain::new(403)),
+            Some(Found::Unavailable) => Work::Plain(Plain::new(503)),
         }
     }
 

@@ -49,6 +49,29 @@ pub(crate) enum Opened {
     File(File, Stamp),
     Directory,
     Nothing,
+    /// Something that this process may not read.
+    Forbidden,
+    /// Nobody knows: the system has no descriptor or memory left, or the disk fails.
+    Unavailable,
+}
+
+impl Opened {
+    /// What an error says about the path. A server without descriptors must not claim that its
+    /// pages are gone: visitors, caches and search engines would believe it.
+    const fn failed(why: Errno) -> Self {
+        match why {
+            Errno::ACCESS | Errno::PERM => Self::Forbidden,
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+            | Errno::NOBUFS
+            | Errno::IO
+            | Errno::STALE
+            | Errno::AGAIN
+            | Errno::INTR => Self::Unavailable,
+            _other => Self::Nothing,
+        }
+    }
 }
 
 const OPEN: OFlags = OFlags::RDONLY
@@ -91,11 +114,11 @@ impl Folder {
     /// Opens what stands at `path`, a relative path made by [`relative`].
     pub(crate) fn find(&self, path: &[u8]) -> Opened {
         let path = if path.is_empty() { b"." } else { path };
-        let Ok(fd) = self.open_beneath(OsStr::from_bytes(path)) else {
-            return Opened::Nothing;
-        };
-        let Ok(stat) = rustix::fs::fstat(&fd) else {
-            return Opened::Nothing;
+        let opened = self.open_beneath(OsStr::from_bytes(path));
+        let opened = opened.and_then(|fd| Ok((rustix::fs::fstat(&fd)?, fd)));
+        let (stat, fd) = match opened {
+            Ok(opened) => opened,
+            Err(why) => return Opened::failed(why),
         };
         match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
             rustix::fs::FileType::RegularFile => Opened::File(fd.into(), Stamp::of(&stat)),
@@ -218,6 +241,18 @@ mod tests {
         assert_ne!(next.stamp(b"page"), folder.stamp(b"page"));
         std::fs::remove_file(path("site")).unwrap();
         assert!(next.replaced().is_none());
+    }
+
+    #[test]
+    fn only_what_is_known_to_be_missing_is_missing() {
+        let missing = [Errno::NOENT, Errno::NOTDIR, Errno::LOOP, Errno::XDEV];
+        for why in missing {
+            assert!(matches!(Opened::failed(why), Opened::Nothing), "{why}");
+        }
+        assert!(matches!(Opened::failed(Errno::ACCESS), Opened::Forbidden));
+        for why in [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::IO] {
+            assert!(matches!(Opened::failed(why), Opened::Unavailable), "{why}");
+        }
     }
 
     #[test]

@@ -40,6 +40,10 @@ pub(crate) enum Found {
     /// A directory whose path lacks its slash.
     Directory,
     Missing,
+    /// There is something that this process may not read.
+    Forbidden,
+    /// It could not be read just now.
+    Unavailable,
 }
 
 /// Where the bytes are.
@@ -141,7 +145,13 @@ impl FileTable {
         }
         let entry = self.look_up(path, now);
         let found = entry.found.clone();
-        self.insert(entry);
+        match found {
+            // The next visitor may be luckier.
+            Found::Unavailable => {}
+            Found::File(_) | Found::Directory | Found::Missing | Found::Forbidden => {
+                self.insert(entry);
+            }
+        }
         found
     }
 
@@ -230,14 +240,22 @@ impl FileTable {
             return entry;
         }
         entry.real = real;
-        if let Opened::File(file, stamp) = opened
-            && let Some(found) = FileEntry::read(file, stamp, &entry.real)
-        {
-            entry.stamp = Some(stamp);
-            let found = self.with_siblings(found, &mut entry);
-            entry.cost += found.cost();
-            entry.found = Found::File(Rc::new(found));
-        }
+        entry.found = match opened {
+            Opened::File(file, stamp) => match FileEntry::read(file, stamp, &entry.real) {
+                Some(found) => {
+                    entry.stamp = Some(stamp);
+                    let found = self.with_siblings(found, &mut entry);
+                    entry.cost += found.cost();
+                    Found::File(Rc::new(found))
+                }
+                // Somebody writes to it.
+                None => Found::Unavailable,
+            },
+            // A folder without an index.
+            Opened::Directory | Opened::Nothing => Found::Missing,
+            Opened::Forbidden => Found::Forbidden,
+            Opened::Unavailable => Found::Unavailable,
+        };
         entry
     }
 
@@ -251,7 +269,9 @@ impl FileTable {
             let opened = self.current.find(&beside(&entry.real, coding));
             let (contents, stamp) = match opened {
                 Opened::File(file, stamp) => (Contents::read(file, stamp), Some(stamp)),
-                Opened::Directory | Opened::Nothing => (None, None),
+                Opened::Directory | Opened::Nothing | Opened::Forbidden | Opened::Unavailable => {
+                    (None, None)
+                }
             };
             entry.beside.push((coding, stamp));
             if let (Some(contents), Some(stamp)) = (contents, stamp)
@@ -317,7 +337,7 @@ impl Entry {
     fn file_cost(&self) -> u64 {
         match &self.found {
             Found::File(file) => file.cost(),
-            Found::Directory | Found::Missing => 0,
+            Found::Directory | Found::Missing | Found::Forbidden | Found::Unavailable => 0,
         }
     }
 }
@@ -353,6 +373,8 @@ mod tests {
             },
             Found::Directory => "directory".into(),
             Found::Missing => "missing".into(),
+            Found::Forbidden => "forbidden".into(),
+            Found::Unavailable => "unavailable".into(),
         }
     }
 
