@@ -41,8 +41,7 @@ pub fn explain(path: Option<&Path>) -> Result<String, String> {
     let file = match path {
         Some(path) => {
             settings::load(path).map_err(|complaints| told(path, &complaints))?;
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let text = settings::read_text(path)?;
             SettingsFile::read(&text, path.parent().unwrap_or(Path::new(".")))
                 .map_err(|complaints| told(path, &complaints))?
         }

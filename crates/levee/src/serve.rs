@@ -17,7 +17,7 @@ use crate::command::{Registry, Serve};
 use crate::explain::told;
 use crate::node::Node;
 use crate::registry_server::{self, RegistryServerSettings};
-use crate::settings::{Complaint, Settings, SettingsFile};
+use crate::settings::{Complaint, Settings, SettingsFile, read_text};
 
 /// Serves a site until SIGTERM or SIGINT, then drains.
 ///
@@ -103,8 +103,7 @@ fn settings(serve: &Serve) -> Result<Settings, String> {
     let complain = |complaints: Vec<Complaint>| told(path, &complaints);
     let mut file = match &serve.config {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            let text = read_text(path)?;
             let folder = path.parent().unwrap_or(Path::new("."));
             SettingsFile::read(&text, folder).map_err(complain)?
         }

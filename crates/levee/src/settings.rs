@@ -9,6 +9,7 @@ mod settle;
 mod table;
 mod value;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
@@ -18,6 +19,9 @@ pub use settle::{
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::{Kind, rate_or_nothing};
+
+/// More than this is no settings file; the largest have some kilobytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads and settles the file at `path`.
 ///
@@ -47,13 +51,27 @@ pub fn check(path: &Path) -> Result<Settings, Vec<Complaint>> {
     }
 }
 
+/// The text of a settings file.
+///
+/// # Errors
+/// A sentence for the operator: where it cannot be read, or is longer than any settings are, such
+/// as a device or a log that was named by mistake.
+pub(crate) fn read_text(path: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path);
+    let read = file.and_then(|file| file.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 > TEXT_BYTES_MAX => Err(format!(
+            "{} is longer than {TEXT_BYTES_MAX} bytes: that is no settings file",
+            path.display()
+        )),
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
 fn read_file(path: &Path) -> Result<SettingsFile, Vec<Complaint>> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        vec![Complaint {
-            line: None,
-            text: format!("cannot read {}: {error}", path.display()),
-        }]
-    })?;
+    let text = read_text(path).map_err(|text| vec![Complaint { line: None, text }])?;
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let folder = if folder.as_os_str().is_empty() {
         PathBuf::from(".")
@@ -66,6 +84,15 @@ fn read_file(path: &Path) -> Result<SettingsFile, Vec<Complaint>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_without_end_is_no_settings_file() {
+        let told = check(Path::new("/dev/zero")).expect_err("zeros without end");
+        assert!(
+            told[0].text.ends_with("that is no settings file"),
+            "{told:?}"
+        );
+    }
 
     #[test]
     fn a_folder_that_is_not_there_is_told_with_its_line() {
