@@ -93,6 +93,17 @@ impl Bench {
         Ok(played)
     }
 
+    /// Plays two loads at the same time.
+    pub fn play_both(&self, loads: [(Route<'_>, &LoadPlan); 2]) -> Result<[Played; 2], LabError> {
+        let [one, other] = loads;
+        std::thread::scope(|scope| {
+            let beside = scope.spawn(|| self.play(one.0, one.1));
+            let second = self.play(other.0, other.1);
+            let first = beside.join().expect("playing a load does not panic");
+            Ok([first?, second?])
+        })
+    }
+
     /// Waits until `site` knows `wanted` neighbours whom it could ask.
     pub fn wait_for_candidates(&self, site: &Site, wanted: usize) -> Result<(), LabError> {
         const WITHIN: Duration = Duration::from_secs(30);
@@ -122,7 +133,7 @@ impl Bench {
 fn told(step: &StepFigures, sent: Sent) -> String {
     format!(
         "{:>6.0} requests/s for {:.0} s: {:>6.1} answered, {:>6.1} redirected a second, \
-         {:.1} % failed, median {:.0} ms, link {:.1} kB/s",
+         {:.1} % failed, median {:.0} ms, link {:.1} kB/s, {:.2} frames a request",
         step.rate,
         step.seconds,
         step.answered_rate,
@@ -130,6 +141,7 @@ fn told(step: &StepFigures, sent: Sent) -> String {
         step.failed_share() * 100.0,
         step.p50 * 1000.0,
         sent.bytes as f64 / step.lasted / 1000.0,
+        sent.frames as f64 / (step.offered as f64).max(1.0),
     )
 }
 

@@ -3,6 +3,7 @@
 mod dotslash_dsl;
 mod dotslash_lan;
 mod dotslash_pages;
+mod fediverse_stampede;
 mod hotspot_redirects;
 
 use super::LabError;
@@ -53,6 +54,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "hotspot-avoidance 6.2 and 6.3, figure 9 a to d",
         minutes: [45.0, 6.0],
         run: hotspot_redirects::run,
+    },
+    Experiment {
+        name: "fediverse-stampede",
+        title: "A post of a small site goes around the fediverse",
+        source: "mastodon/mastodon#4486",
+        minutes: [2.5, 2.5],
+        run: fediverse_stampede::run,
     },
 ];
 

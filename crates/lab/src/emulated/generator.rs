@@ -69,6 +69,12 @@ pub enum Wants {
         /// Requests of a connection.
         requests: u32,
     },
+    /// HEAD and GET of a page and GET of its preview's image, each over a connection of its own, as
+    /// servers of the fediverse do.
+    Preview {
+        /// The page's path.
+        path: String,
+    },
     /// A page and then its images, over up to two connections to each server.
     Page {
         /// Its path.
@@ -110,6 +116,7 @@ impl Wants {
     pub fn requests(&self) -> u32 {
         match self {
             Self::Files(_) => 1,
+            Self::Preview { .. } => 3,
             Self::Session { requests, .. } | Self::Page { requests, .. } => *requests,
         }
     }

@@ -193,7 +193,26 @@ impl Visit {
                     asked = Instant::now();
                 }
             }
+            Wants::Preview { path } => self.preview(due, path).await,
             Wants::Page { path, requests } => self.page(due, path, *requests).await,
+        }
+    }
+
+    async fn preview(&self, due: Instant, path: &str) {
+        let visitor = self.stage.visitor(Habit::OneRequestEach);
+        let url = self.stage.url(path);
+        self.ask(&visitor, (&Method::HEAD, &url), due).await;
+        let page = self.get(&visitor, &url, Instant::now()).await;
+        let asked = Instant::now();
+        let image = page.and_then(|page| {
+            let html = String::from_utf8_lossy(&page.body).into_owned();
+            page.url.join(&page::preview_image(&html)?).ok()
+        });
+        match image {
+            Some(image) => {
+                self.get(&visitor, &image, asked).await;
+            }
+            None => self.fail(asked, Failure::NotAsked),
         }
     }
 
@@ -220,13 +239,22 @@ impl Visit {
         tokio::join!(load(), load());
     }
 
-    /// One request that was meant to be asked at `asked`; none when it failed.
     async fn get(&self, visitor: &Visitor, url: &Url, asked: Instant) -> Option<Fetched> {
+        self.ask(visitor, (&Method::GET, url), asked).await
+    }
+
+    /// One request that was meant to be asked at `asked`; none when it failed.
+    async fn ask(
+        &self,
+        visitor: &Visitor,
+        (method, url): (&Method, &Url),
+        asked: Instant,
+    ) -> Option<Fetched> {
         let mut trail = Trail::default();
-        let fetching = visitor.fetch(&Method::GET, url, &mut trail);
+        let fetching = visitor.fetch(method, url, &mut trail);
         let fetched = tokio::time::timeout_at((asked + PATIENCE).into(), fetching).await;
         let fetched = fetched.unwrap_or(Err(Failure::Late)).and_then(|fetched| {
-            match self.is_right(url, &fetched, &trail) {
+            match *method == Method::HEAD || self.is_right(url, &fetched, &trail) {
                 true => Ok(fetched),
                 false => Err(Failure::WrongBody),
             }
