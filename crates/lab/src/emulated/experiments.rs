@@ -1,5 +1,6 @@
 //! Every experiment that the lab can play, as one table. Each has a file of its own.
 
+mod crawler_flood;
 mod dotslash_dsl;
 mod dotslash_lan;
 mod dotslash_pages;
@@ -61,6 +62,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "mastodon/mastodon#4486",
         minutes: [2.5, 2.5],
         run: fediverse_stampede::run,
+    },
+    Experiment {
+        name: "crawler-flood",
+        title: "Crawlers fetch every page of a site",
+        source: "the commonest overload of today",
+        minutes: [1.5, 1.5],
+        run: crawler_flood::run,
     },
 ];
 

@@ -34,6 +34,8 @@ pub struct LoadPlan {
     pub names: BTreeMap<String, IpAddr>,
     /// Folder with the files that the site has.
     pub files: PathBuf,
+    /// What visitors call themselves.
+    pub agent: String,
     /// What is done with redirects.
     pub following: Following,
     /// Request rates, one after the other.
@@ -83,6 +85,9 @@ pub enum Wants {
         requests: u32,
     },
 }
+
+/// What visitors call themselves where that makes no difference.
+pub const AGENT: &str = "levee-lab";
 
 /// When a load is enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use levee_vocab::Random;
 
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
@@ -97,6 +97,7 @@ fn play(
         site: format!("gtidsl1.{SITES}"),
         names: names(&network),
         files: folder.join("gtidsl1/public"),
+        agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: steps(bench.form, company, &paths),
         until: Until::Overloaded,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth, levels};
 use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
@@ -47,6 +47,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         site: format!("{ORIGIN}.{SITES}"),
         names: names(&network),
         files: folder.join(ORIGIN).join("public"),
+        agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: steps(bench.form, files.keys().cloned().collect()),
         until: Until::Overloaded,

@@ -8,7 +8,7 @@
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
@@ -83,6 +83,7 @@ fn play(
         site: format!("{SOURCE}.{SITES}"),
         names: names(&network),
         files: folder.join(SOURCE).join("public"),
+        agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: vec![Step {
             rate,

@@ -15,7 +15,7 @@ use levee_vocab::{ByteRate, Random};
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::servers::{self, Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
@@ -183,6 +183,7 @@ impl Ground<'_> {
             site: format!("{source}.{SITES}"),
             names: names(network),
             files: self.bench.folder("files"),
+            agent: AGENT.to_owned(),
             following: Following::Stays,
             steps: steps.collect(),
             until: Until::Done,

@@ -143,7 +143,7 @@ impl Stage {
     }
 
     fn visitor(&self, habit: Habit) -> Visitor {
-        Visitor::new(self.traffic.clone(), "levee-lab".to_owned(), habit)
+        Visitor::new(self.traffic.clone(), self.plan.agent.clone(), habit)
             .among(self.names.clone(), self.plan.following)
     }
 

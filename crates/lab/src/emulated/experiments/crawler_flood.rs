@@ -1,0 +1,183 @@
+//! A crawler flood: programs that fetch every page of a site, faster than its line can carry.
+//!
+//! It is the commonest overload of today, and no reason to call for help: neighbours would carry
+//! the crawlers' traffic, and fetch every page once for it. So no mutual aid may be spent on it,
+//! and readers must still be served. Crawlers say who they are here, as the large ones do.
+
+use std::fmt::Write as _;
+
+use super::super::LabError;
+use super::super::bench::{Bench, Form, Played, Route};
+use super::super::findings::{Findings, Goal, Mark, Plot, Row};
+use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::network::Network;
+use super::super::sampler::{Looks, Sampler, levels};
+use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::topology::Topology;
+use super::nothing;
+use crate::crowd::client::Following;
+
+const TOPOLOGY: &str = include_str!("../../../topologies/crawler_flood.toml");
+const SOURCE: &str = "wiki";
+const NEIGHBOURS: [&str; 2] = ["alice", "bob"];
+/// Pages of the site, of 10 KB each: more than crawlers fetch while it is played.
+const PAGES: usize = 6000;
+const PAGE_BYTES: usize = 10_000;
+/// Pages that readers want.
+const FRONT_PAGES: usize = 10;
+/// Requests a second: of crawlers twice what the line carries, of readers a tenth of it.
+const CRAWLERS: f64 = 90.0;
+const READERS: f64 = 5.0;
+const CRAWLER: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
+                       +https://openai.com/gptbot)";
+const READER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
+const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\n";
+
+/// Plays it.
+pub fn run(bench: &Bench) -> Result<Findings, LabError> {
+    let topology = Topology::read(TOPOLOGY)?;
+    let network = Network::build(&topology)?;
+    let folder = bench.folder("servers");
+    let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
+    let files = pages();
+    let sites = start(bench, &mut servers, &network, &files)?;
+    let seconds = match bench.form {
+        Form::Full | Form::Compressed => 60.0,
+        Form::Shortest => 8.0,
+    };
+    let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
+        site: format!("{SOURCE}.{SITES}"),
+        names: names(&network),
+        files: folder.join(SOURCE).join("public"),
+        agent: agent.to_owned(),
+        following: Following::Follows,
+        steps: vec![Step {
+            rate,
+            seconds,
+            wants: Wants::Files(paths),
+        }],
+        until: Until::Done,
+        tell_every: 4,
+    };
+    let all: Vec<String> = files.keys().cloned().collect();
+    let front = all[..FRONT_PAGES].to_vec();
+    let crawlers = load(CRAWLER, CRAWLERS, all);
+    let readers = load(READER, READERS, front);
+    let from = |host| Route {
+        from: network.host(host),
+        source: network.host(SOURCE),
+    };
+    let sampler = Sampler::start(&sites)?;
+    let [crawlers, readers] =
+        bench.play_both([(from("crawlers"), &crawlers), (from("readers"), &readers)])?;
+    Ok(findings(&crawlers, &readers, &sampler.stop()))
+}
+
+fn pages() -> Files {
+    (0..PAGES)
+        .map(|number| {
+            let mut page = format!("<!doctype html>\n<title>Article {number}</title>\n");
+            while page.len() < PAGE_BYTES {
+                let _ = writeln!(page, "<p>What is known of {number}, at some length.");
+            }
+            (format!("/article-{number:04}.html"), page.into())
+        })
+        .collect()
+}
+
+fn start(
+    bench: &Bench,
+    servers: &mut Servers<'_>,
+    network: &Network,
+    files: &Files,
+) -> Result<Vec<Site>, LabError> {
+    servers.start_registry()?;
+    let nothing = nothing();
+    let plan = |host, files| SitePlan {
+        host,
+        files,
+        link: network.host(host).plan.link,
+        usable: 0.8,
+        company: Company::Member,
+        more: MORE,
+    };
+    let mut sites = Vec::new();
+    for host in NEIGHBOURS {
+        sites.push(servers.start(&plan(host, &nothing))?);
+    }
+    let source = servers.start(&plan(SOURCE, files))?;
+    bench.wait_for_candidates(&source, NEIGHBOURS.len())?;
+    sites.push(source);
+    Ok(sites)
+}
+
+fn findings(crawlers: &Played, readers: &Played, looks: &Looks) -> Findings {
+    let answered = |played: &Played| {
+        let steps = || played.steps.iter().map(|(step, _)| step);
+        let answered: u64 = steps().map(|step| step.answered).sum();
+        let offered: u64 = steps().map(|step| step.offered).sum();
+        answered as f64 * 100.0 / (offered as f64).max(1.0)
+    };
+    let redirected: u64 = crawlers.steps.iter().map(|(step, _)| step.redirected).sum();
+    let source = looks.get(SOURCE).into_iter().flatten();
+    let drafted = source.map(|look| look.seen.rescue_servers.len()).max();
+    let rows = vec![
+        Row::told(
+            "rescue servers drafted",
+            "servers",
+            drafted.unwrap_or(0) as f64,
+        )
+        .judged_by(Goal::AtMost(0.0)),
+        Row::told(
+            "crawlers' requests redirected to neighbours",
+            "requests",
+            redirected as f64,
+        )
+        .judged_by(Goal::AtMost(0.0)),
+        Row::told("readers answered", "%", answered(readers))
+            .bounded_by(100.0)
+            .judged_by(Goal::AtLeast(95.0)),
+        Row::told("crawlers answered", "%", answered(crawlers)),
+    ];
+    Findings {
+        method: vec![format!(
+            "Crawlers ask for {CRAWLERS:.0} different pages a second, twice what the line can carry, \
+             and say who they are; readers for {READERS:.0} of ten front pages."
+        )],
+        rows,
+        plots: plots(crawlers, readers, looks),
+        ..Findings::default()
+    }
+}
+
+fn plots(crawlers: &Played, readers: &Played, looks: &Looks) -> Vec<Plot> {
+    let mut data = Plot {
+        title: "Who sends how much".to_owned(),
+        text: "As each server accounts for it. What neighbours send is aid.".to_owned(),
+        across: "seconds".to_owned(),
+        up: "kB/s".to_owned(),
+        ..Plot::default()
+    };
+    for host in [SOURCE].iter().chain(&NEIGHBOURS) {
+        let looks = looks.get(*host).map_or(&[][..], Vec::as_slice);
+        let points = levels(looks, |look| look.seen.rates.out as f64 / 1000.0);
+        data = data.with(host, Mark::Line, points);
+    }
+    let times = |played: &Played| {
+        let seconds = played.seconds.iter();
+        seconds.flat_map(|second| second.told.clone()).collect()
+    };
+    let waits = Plot {
+        title: "How long they waited".to_owned(),
+        text: "One request in four, by when it was meant to be asked.".to_owned(),
+        across: "seconds".to_owned(),
+        up: "seconds".to_owned(),
+        ..Plot::default()
+    };
+    let waits = waits.with("crawlers", Mark::Dots, times(crawlers)).with(
+        "readers",
+        Mark::Dots,
+        times(readers),
+    );
+    vec![data, waits]
+}
