@@ -60,14 +60,14 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "fediverse-stampede",
         title: "A post of a small site goes around the fediverse",
         source: "mastodon/mastodon#4486",
-        minutes: [2.5, 2.5],
+        minutes: [3.0, 3.0],
         run: fediverse_stampede::run,
     },
     Experiment {
         name: "crawler-flood",
         title: "Crawlers fetch every page of a site",
         source: "the commonest overload of today",
-        minutes: [1.5, 1.5],
+        minutes: [2.0, 2.0],
         run: crawler_flood::run,
     },
 ];

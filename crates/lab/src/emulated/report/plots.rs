@@ -19,6 +19,8 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(196, 100, 130),
     RGBColor(120, 130, 40),
 ];
+/// Points of a line are marked where there are no more than these: else they hide it.
+const MARKED_MAX: usize = 60;
 const SIZE: (u32, u32) = (980, 340);
 const INK: RGBColor = RGBColor(70, 78, 90);
 const GRID: RGBColor = RGBColor(232, 235, 239);
@@ -85,7 +87,10 @@ fn draw(area: &Area<'_>, plot: &Plot) -> Result<(), Box<dyn Error>> {
             Mark::Line => {
                 let style = colour.stroke_width(2);
                 chart.draw_series(LineSeries::new(points.clone(), style))?;
-                chart.draw_series(points.map(|point| Circle::new(point, 3, colour.filled())))?;
+                if series.points.len() <= MARKED_MAX {
+                    let mark = |point| Circle::new(point, 3, colour.filled());
+                    chart.draw_series(points.map(mark))?;
+                }
             }
             Mark::Dots => {
                 let style = colour.mix(0.5).filled();
