@@ -43,7 +43,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let sites = start(bench, &mut servers, &network, &files)?;
     let seconds = match bench.form {
         Form::Full | Form::Compressed => 60.0,
-        Form::Shortest => 8.0,
+        Form::Shortest => 4.0,
     };
     let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
         site: format!("{SOURCE}.{SITES}"),

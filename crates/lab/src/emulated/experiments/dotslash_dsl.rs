@@ -66,8 +66,8 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
             let ramp = [4.0, 8.0, 16.0, 32.0, 48.0, 64.0, 80.0, 88.0];
             ([ramp.to_vec(), every(92..=200, 4)].concat(), 15.0)
         }
-        (Form::Shortest, Company::Alone) => (vec![8.0], 9.0),
-        (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 9.0),
+        (Form::Shortest, Company::Alone) => (vec![8.0], 6.0),
+        (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 6.0),
     };
     rates
         .into_iter()

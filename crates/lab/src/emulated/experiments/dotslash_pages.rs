@@ -96,7 +96,7 @@ fn steps(form: Form) -> Vec<Step> {
             let ramp = vec![50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 900.0];
             ([ramp, every_50(19..=40)].concat(), 12.0)
         }
-        Form::Shortest => (vec![200.0, 1000.0], 8.0),
+        Form::Shortest => (vec![200.0, 1000.0], 5.0),
     };
     rates
         .into_iter()

@@ -76,7 +76,7 @@ fn play(
     let sites = start(bench, &mut servers, &network, (&weblog.objects, company))?;
     let seconds = match bench.form {
         Form::Full | Form::Compressed => 60.0,
-        Form::Shortest => 8.0,
+        Form::Shortest => 4.0,
     };
     let post = weblog.post();
     let load = |rate: f64, wants: Wants| LoadPlan {

@@ -45,7 +45,11 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         link,
     };
     let mut plain = Vec::new();
-    for (kilobytes, _) in PAGES {
+    let sizes = match bench.form {
+        Form::Full | Form::Compressed => PAGES.len(),
+        Form::Shortest => 1,
+    };
+    for (kilobytes, _) in PAGES.into_iter().take(sizes) {
         bench.say(&format!("pages of {kilobytes} KB, alone:"));
         plain.push(ground.plain(kilobytes)?);
     }
@@ -97,7 +101,7 @@ impl Ground<'_> {
                 30.0,
             ),
             Form::Compressed => (&[0.5, 0.9, 1.0, 1.5, 3.0], 9.0),
-            Form::Shortest => (&[1.0], 6.0),
+            Form::Shortest => (&[1.0], 4.0),
         };
         let rates = shares.iter().map(|share| (share * full).round());
         let plan = self.load(&network, "source", kilobytes, (rates.collect(), seconds));
@@ -120,7 +124,7 @@ impl Ground<'_> {
                 let fine = (20..=27).map(|step| f64::from(step) * 200.0);
                 (ramp.into_iter().chain(fine).collect(), 8.0)
             }
-            Form::Shortest => (vec![1500.0, 4600.0], 4.0),
+            Form::Shortest => (vec![1500.0, 4400.0], 4.0),
         };
         let mut plan = self.load(&network, "source", 10, (rates, seconds));
         plan.until = Until::Overloaded;
@@ -147,7 +151,7 @@ impl Ground<'_> {
 
     /// Asks until the source redirects. What comes of it is not measured.
     fn warm_up(&self, network: &Network, source: &str) -> Result<(), LabError> {
-        let mut plan = self.load(network, source, 10, (vec![400.0], 6.0));
+        let mut plan = self.load(network, source, 10, (vec![400.0], 4.0));
         plan.following = Following::Stays;
         self.bench.say("warm-up, not measured:");
         self.bench.play(self.route(network), &plan).map(drop)
