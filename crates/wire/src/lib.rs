@@ -9,6 +9,7 @@ mod address_range;
 mod grammar;
 mod line;
 mod message_budget;
+mod peers_words;
 mod proxy_header;
 mod purge_words;
 pub mod registry;

@@ -7,8 +7,10 @@
 //! origin -> rescue   1 200 OK
 //! origin -> rescue   2 PURGE url=/news
 //! rescue -> origin   2 200 OK objects=1
-//! origin -> rescue   3 SHUTDOWN
+//! origin -> rescue   3 PEERS key=<32 hex> of=www-vh1.rescue.com:8080,5.6.7.8,100;...
 //! rescue -> origin   3 200 OK
+//! origin -> rescue   4 SHUTDOWN
+//! rescue -> origin   4 200 OK
 //! ```
 //!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
@@ -19,9 +21,10 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, Purge, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, Peers, Purge, WebAddress};
 
 use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
+use crate::peers_words::{parse_peers, peers_words};
 use crate::purge_words::{parse_purge, purge_words};
 
 /// One line.
@@ -52,6 +55,9 @@ pub enum Request {
     /// An origin server wants its objects removed, or made old. Not in the paper; who does not know
     /// it answers 501.
     Purge(Purge),
+    /// An origin server tells its rescue servers of each other. Not in the paper; who does not know
+    /// it answers 501.
+    Peers(Peers),
     /// Either ends the rescue.
     Shutdown,
     /// A command that we do not know; its parameters are not kept.
@@ -167,6 +173,7 @@ impl fmt::Display for Request {
             Self::Sos(sos) => write!(f, "{sos}"),
             Self::Rate(rate) => write!(f, "RATE {}", rate.as_kilobytes()),
             Self::Purge(purge) => write!(f, "PURGE{}", purge_words(purge)),
+            Self::Peers(peers) => write!(f, "PEERS{}", peers_words(peers)),
             Self::Shutdown => f.write_str("SHUTDOWN"),
             Self::Unknown(command) => f.write_str(command),
         }
@@ -222,6 +229,9 @@ fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseEr
     }
     if command.eq_ignore_ascii_case("PURGE") {
         return Ok(Request::Purge(parse_purge(words)?));
+    }
+    if command.eq_ignore_ascii_case("PEERS") {
+        return Ok(Request::Peers(parse_peers(words)?));
     }
     if command.eq_ignore_ascii_case("SHUTDOWN") {
         words.close()?;

@@ -27,11 +27,12 @@ mod purging;
 
 use std::collections::VecDeque;
 
-use levee_vocab::{ByteRate, Purge, Timestamp};
+use levee_vocab::{ByteRate, Peers, Purge, Timestamp};
 
 use crate::grammar::{ParseError, leading_number};
 use crate::line::LineReader;
 use crate::message_budget::MessageBudget;
+use crate::peers_words::sendable;
 use crate::rescue::{
     Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Request, Sos, parse,
 };
@@ -61,6 +62,8 @@ pub enum Input<'a> {
     RateChanged(ByteRate),
     /// Our objects there are to be purged.
     PurgeDecided(Purge),
+    /// These help us now; the other side shall know the others.
+    PeersDecided(Peers),
     /// What the other side wanted purged is gone; so many objects were there.
     PurgeDone {
         /// Of all kinds and variants.
@@ -156,6 +159,7 @@ impl RescueSession {
             Input::SosRejected => self.reject(&mut out),
             Input::RateChanged(rate) => self.tell_rate(now, rate, &mut out),
             Input::PurgeDecided(purge) => self.send_purge(now, purge, &mut out),
+            Input::PeersDecided(peers) => self.send_peers(now, peers, &mut out),
             Input::PurgeDone { objects } => self.purge_done(now, objects, &mut out),
             Input::ShutdownDecided => self.shut_down(now, &mut out),
         }
@@ -251,7 +255,11 @@ impl RescueSession {
         }
         let rate = match &request {
             Request::Rate(rate) => Some(*rate),
-            Request::Sos(_) | Request::Purge(_) | Request::Shutdown | Request::Unknown(_) => None,
+            Request::Sos(_)
+            | Request::Purge(_)
+            | Request::Peers(_)
+            | Request::Shutdown
+            | Request::Unknown(_) => None,
         };
         if rate.is_some() && self.heard == (number, rate) {
             return out.push(send_answer(number, Answer::Done));
@@ -266,6 +274,7 @@ impl RescueSession {
             Request::Sos(sos) => self.take_sos(now, number, sos, out),
             Request::Rate(rate) => self.take_rate(number, rate, out),
             Request::Purge(purge) => self.take_purge(number, purge, out),
+            Request::Peers(peers) => self.take_peers(number, peers, out),
             Request::Shutdown => self.take_shutdown(number, out),
             Request::Unknown(_) => self.take_unknown(number, out),
         }
@@ -306,6 +315,22 @@ impl RescueSession {
             | Phase::Deciding { .. }
             | Phase::Rescuing
             | Phase::Over => self.fail(Fault::OutOfPlace(CommandName::Rate), out),
+        }
+    }
+
+    /// The origin tells who else helps it. It may have crossed our SHUTDOWN on the way.
+    fn take_peers(&mut self, number: u32, peers: Peers, out: &mut Vec<Output>) {
+        match self.phase {
+            Phase::Rescuing => {
+                out.push(send_answer(number, Answer::Done));
+                out.push(Output::Tell(Event::PeersReceived(peers)));
+            }
+            Phase::Closing { .. } => out.push(send_answer(number, Answer::Done)),
+            Phase::Calling { .. }
+            | Phase::Awaiting { .. }
+            | Phase::Deciding { .. }
+            | Phase::Rescued
+            | Phase::Over => self.fail(Fault::OutOfPlace(CommandName::Peers), out),
         }
     }
 
@@ -462,6 +487,13 @@ impl RescueSession {
         }
         if let Some(rate) = self.rate_waiting.take() {
             self.ask(now, Asking::Other, Request::Rate(rate), out);
+        }
+    }
+
+    /// Only a rescue server has use for it.
+    fn send_peers(&mut self, now: Timestamp, peers: Peers, out: &mut Vec<Output>) {
+        if self.phase == Phase::Rescued {
+            self.ask(now, Asking::Other, Request::Peers(sendable(peers)), out);
         }
     }
 

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, Purge, PurgeKind, PurgeScope, WebAddress};
+use levee_vocab::{
+    ByteRate, FetchKey, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, WebAddress,
+};
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
 use levee_wire::{ParseError, leading_number};
@@ -76,6 +78,48 @@ fn a_purge_is_of_a_url_of_tags_or_of_everything() {
         "3 200 OK objects=-1",
     ] {
         assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn peers_are_named_with_alias_address_and_weight() {
+    let key = FetchKey::from_bytes([7; 16]);
+    let peer = |alias, port, address: &str, kilobytes| Peer {
+        alias: web(alias, port),
+        address: address.parse().unwrap(),
+        rate: ByteRate::from_kilobytes(kilobytes),
+    };
+    let members = vec![
+        peer("www-vh1.rescue.com", 8080, "5.6.7.8", 100),
+        peer("www-vh4.other.net", 80, "2001:db8::7", 60),
+    ];
+    check_both_ways(
+        "3 PEERS key=07070707070707070707070707070707 \
+         of=www-vh1.rescue.com:8080,5.6.7.8,100;www-vh4.other.net:80,2001:db8::7,60",
+        &Message::request(3, Request::Peers(Peers { key, members })),
+    );
+    let members = Vec::new();
+    let alone = Message::request(4, Request::Peers(Peers { key, members }));
+    check_both_ways("4 PEERS key=07070707070707070707070707070707", &alone);
+    let member = "a.b:80,1.2.3.4,5";
+    for bad in [
+        String::new(),
+        "key=07".into(),
+        format!("of={member}"),
+        "KEY of=".into(),
+        "KEY of=a.b,1.2.3.4,5".into(),
+        "KEY of=a.b:0,1.2.3.4,5".into(),
+        "KEY of=a.b:80,1.2.3,5".into(),
+        "KEY of=a.b:80,1.2.3.4".into(),
+        "KEY of=a.b:80,1.2.3.4,+5".into(),
+        "KEY of=a.b:80,1.2.3.4,5,6".into(),
+        format!("KEY of={member};"),
+        format!("KEY of={member} of={member}"),
+        format!("KEY of={}", [member; PEERS_MAX + 1].join(";")),
+    ] {
+        let text = bad.replace("KEY", "key=07070707070707070707070707070707");
+        let line = format!("3 PEERS {text}");
+        assert!(parse(line.as_bytes()).is_err(), "{line}");
     }
 }
 

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, HostName, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+    ByteRate, FetchKey, HostName, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp,
+    WebAddress,
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
@@ -85,11 +86,24 @@ fn purge() -> impl Strategy<Value = Purge> {
     (scope, kind).prop_map(|(scope, kind)| Purge { scope, kind })
 }
 
+fn peers() -> impl Strategy<Value = Peers> {
+    let peer = (web(), address(), rate());
+    let peer = peer.prop_map(|(alias, address, rate)| Peer {
+        alias,
+        address,
+        rate,
+    });
+    let members = prop::collection::vec(peer, 0..=PEERS_MAX);
+    let key = any::<[u8; 16]>().prop_map(FetchKey::from_bytes);
+    (key, members).prop_map(|(key, members)| Peers { key, members })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         sos().prop_map(|sos| Body::Request(Request::Sos(sos))),
         rate().prop_map(|rate| Body::Request(Request::Rate(rate))),
         purge().prop_map(|purge| Body::Request(Request::Purge(purge))),
+        peers().prop_map(|peers| Body::Request(Request::Peers(peers))),
         Just(Body::Request(Request::Shutdown)),
         any::<u32>().prop_map(|objects| Body::Answer(Answer::Purged { objects })),
         "X[A-Z0-9_-]{0,31}".prop_map(|command| Body::Request(Request::Unknown(command))),

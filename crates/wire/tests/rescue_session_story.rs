@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress};
+use levee_vocab::{
+    ByteRate, FetchKey, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+};
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{
-    Ending, Event, Fault, FaultKind, Input, Output, PurgeAnswer, Refusal, RescueSession,
+    Ending, Event, Fault, FaultKind, Input, LINE_MAX, Output, PurgeAnswer, Refusal, RescueSession,
     SessionLimits,
 };
 
@@ -327,6 +329,38 @@ fn an_origin_learns_what_became_of_its_purges_in_order() {
         Event::AnswerReceived,
     ];
     link.hears(&answered);
+}
+
+#[test]
+fn an_origin_tells_its_rescue_servers_of_each_other_as_far_as_a_line_goes() {
+    let key = FetchKey::from_bytes([7; 16]);
+    let peer = |number: usize| Peer {
+        alias: web(&format!("www-vh{number}.{}.example", "a".repeat(50))),
+        address: "5.6.7.8".parse().unwrap(),
+        rate: ByteRate::from_kilobytes(100),
+    };
+    let members: Vec<Peer> = (0..30).map(peer).collect();
+    let mut link = Link::calling();
+    link.types(ACCEPT);
+    link.sent.clear();
+    link.told.clear();
+    let peers = Peers { key, members };
+    link.does(at(1), Input::PeersDecided(peers.clone()));
+    let line = link.sent.pop().unwrap();
+    assert!(line.len() < LINE_MAX, "{line}");
+    link.types("2 501 Unknown").hears(&[Event::AnswerReceived]);
+
+    let mut other = Link::answering();
+    other.types(SOS).does(at(0), Input::SosAccepted(offer()));
+    other.sent.clear();
+    other.told.clear();
+    other.types(&line).reads(&["2 200 OK"]);
+    let told = other.told.pop();
+    let Some(Event::PeersReceived(heard)) = told else {
+        panic!("peers were expected, not {told:?}");
+    };
+    assert!(heard.members.len() > 8);
+    assert_eq!(heard.members, peers.members[..heard.members.len()]);
 }
 
 #[test]

@@ -96,6 +96,7 @@ const LINES: &[&str] = &[
     "n SOS www.origin.com 1.2.3.4 8080 600",
     "n RATE 60",
     "n PURGE url=/a",
+    "n PEERS key=07070707070707070707070707070707",
     "n SHUTDOWN",
     "n HELLO",
     "9 SHUTDOWN",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use levee_vocab::{ByteRate, Purge};
+use levee_vocab::{ByteRate, Peers, Purge};
 use thiserror::Error;
 
 use crate::grammar::ParseError;
@@ -25,6 +25,8 @@ pub enum Event {
     PurgeReceived(Purge),
     /// The other side answered the oldest of our purges.
     PurgeAnswered(PurgeAnswer),
+    /// The other side tells who else helps it.
+    PeersReceived(Peers),
     /// The other side ended the rescue; nothing more will come.
     ShutdownReceived,
     /// The link is gone; nothing more will come.
@@ -140,6 +142,8 @@ pub enum CommandName {
     Rate,
     /// PURGE.
     Purge,
+    /// PEERS.
+    Peers,
     /// SHUTDOWN.
     Shutdown,
     /// Any other.
@@ -192,6 +196,7 @@ impl fmt::Display for CommandName {
             Self::Sos => "SOS",
             Self::Rate => "RATE",
             Self::Purge => "PURGE",
+            Self::Peers => "PEERS",
             Self::Shutdown => "SHUTDOWN",
             Self::Unknown => "an unknown command",
         })
