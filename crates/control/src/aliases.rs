@@ -23,8 +23,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_vocab::{HostName, LinkId, Timestamp};
+use levee_vocab::{HostName, LinkId, Peers, Timestamp, WebAddress};
 
+use crate::homes::Homes;
 use crate::input::RescueCall;
 use crate::parameters::Parameters;
 use crate::plan::{HostTable, OriginPhase, OriginRoute};
@@ -117,6 +118,7 @@ impl Aliases {
             alias: alias.clone(),
             key: call.key,
             ttl: call.ttl.unwrap_or(parameters.object_ttl),
+            homes: None,
             phase: OriginPhase::Live,
         };
         self.by_number.insert(number, Alias::Given(route.into()));
@@ -124,8 +126,24 @@ impl Aliases {
         Some(alias)
     }
 
-    /// The rescue on `link` is over: its alias serves until `until`, then leads back.
+    /// The origin on `link`, which knows us as `own`, told who else helps it.
+    pub(crate) fn find_homes(&mut self, link: LinkId, peers: &Peers, own: &WebAddress) {
+        let homes = Homes::new(peers, own).map(Arc::new);
+        for route in self.given(link) {
+            if route.phase == OriginPhase::Live && route.homes != homes {
+                Arc::make_mut(route).homes.clone_from(&homes);
+            }
+        }
+    }
+
+    /// The rescue on `link` is over: its alias serves until `until`, then leads back. Nobody of the
+    /// others knows us any more.
     pub(crate) fn end(&mut self, link: LinkId, until: Timestamp) {
+        for route in self.given(link) {
+            if route.homes.is_some() {
+                Arc::make_mut(route).homes = None;
+            }
+        }
         self.change(link, |phase| match phase {
             OriginPhase::Live => Some(OriginPhase::Ending { until }),
             OriginPhase::Ending { .. }
@@ -232,14 +250,20 @@ impl Aliases {
     }
 
     fn change(&mut self, link: LinkId, next: impl Fn(OriginPhase) -> Option<OriginPhase>) {
-        for alias in self.by_number.values_mut() {
-            if let Alias::Given(route) = alias
-                && route.link == link
-                && let Some(phase) = next(route.phase)
-            {
+        for route in self.given(link) {
+            if let Some(phase) = next(route.phase) {
                 Arc::make_mut(route).phase = phase;
             }
         }
+    }
+
+    fn given(&mut self, link: LinkId) -> impl Iterator<Item = &mut Arc<OriginRoute>> {
+        self.by_number
+            .values_mut()
+            .filter_map(move |alias| match alias {
+                Alias::Given(route) if route.link == link => Some(route),
+                Alias::Given(_) | Alias::Restored { .. } => None,
+            })
     }
 
     fn push_out_the_oldest(&mut self) {
@@ -317,6 +341,7 @@ impl Alias {
                 alias: record.alias.clone(),
                 key: None,
                 ttl: Duration::ZERO,
+                homes: None,
                 phase: *phase,
             }),
         }

@@ -145,6 +145,7 @@ impl Brain {
             | Input::RescueRefused { .. }
             | Input::SosReceived { .. }
             | Input::RateReceived { .. }
+            | Input::PeersReceived { .. }
             | Input::LinkLost { .. }
             | Input::DrainStarted => {}
         }

@@ -106,6 +106,7 @@ impl Desk {
             | Output::AcceptSos { .. }
             | Output::RejectSos { .. }
             | Output::TellRate { .. }
+            | Output::TellPeers { .. }
             | Output::ShutDown { .. }
             | Output::DropLink { .. }
             | Output::SearchRegistry { .. }

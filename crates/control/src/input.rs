@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, LinkId, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peers, WebAddress};
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,13 @@ pub enum Input {
         link: LinkId,
         /// D_redi.
         rate: ByteRate,
+    },
+    /// An origin that we rescue tells who else does.
+    PeersReceived {
+        /// The link.
+        link: LinkId,
+        /// All of them. The shell has left out whom we must not ask.
+        peers: Peers,
     },
     /// The other side answered a RATE or SHUTDOWN of ours: it is alive.
     AnswerReceived {

@@ -8,8 +8,9 @@
 //! Where to find what: R2 and R3 `load`, `parameters`; R1 `rescue`; R4 `allocation` and
 //! `rescue/calls`; R5 `redirect` and `gate`; R6 `gate`; R8 `aliases`; R9 `termination`; R11
 //! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the
-//! rescue: `upstreams`, which application of a site gets a request; H1 and H2 `hotspot`, which
-//! resources are about to become hot.
+//! rescue: `upstreams`, which application of a site gets a request; `homes`, which of an origin's
+//! rescue servers fetches an object for all of them; H1 and H2 `hotspot`, which resources are about
+//! to become hot.
 
 mod aliases;
 mod allocation;
@@ -17,6 +18,7 @@ mod brain;
 mod desk;
 mod discovery;
 mod gate;
+mod homes;
 mod hotspot;
 mod input;
 mod journal;
@@ -38,6 +40,7 @@ mod view;
 
 pub use brain::Brain;
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
+pub use homes::{AskEnd, Asks, Home, HomeChoice, Homes, object_hash};
 pub use hotspot::{
     Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
     HotSpots, ResourcePhase, ResourceView, UrlText,

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, Peer, Resource, ServerState, WebAddress};
 
 use crate::input::{Candidate, RescueCall};
 
@@ -45,6 +45,14 @@ pub enum Output {
         link: LinkId,
         /// D_redi.
         rate: ByteRate,
+    },
+    /// Tell a rescue server who helps us, itself included; nobody where it is alone. The shell adds
+    /// the key that they show each other.
+    TellPeers {
+        /// The link.
+        link: LinkId,
+        /// The heaviest first.
+        members: Vec<Peer>,
     },
     /// Send SHUTDOWN, wait briefly for its answer, close the link.
     ShutDown {

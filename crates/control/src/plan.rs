@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, ServerState, Timestamp, WebAddress};
 
+use crate::homes::Homes;
+
 /// What the cores need to know.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RoutePlan {
@@ -103,6 +105,8 @@ pub struct OriginRoute {
     pub key: Option<FetchKey>,
     /// Lifetime of objects that state none.
     pub ttl: Duration,
+    /// Who may be asked for an object before the origin; none where nobody else helps it.
+    pub homes: Option<Arc<Homes>>,
     /// Live, ending or over.
     pub phase: OriginPhase,
 }

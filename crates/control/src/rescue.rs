@@ -58,7 +58,7 @@ pub(crate) mod calls;
 pub(crate) mod rescued;
 pub(crate) mod rescuing;
 
-use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
+use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 
 use crate::allocation::Need;
 use crate::desk::Desk;
@@ -117,6 +117,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
+        | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -159,6 +160,7 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         }
         Input::SearchFailed
         | Input::RateReceived { .. }
+        | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::ParametersChanged(_) => Phase::Calling(calls),
     }
@@ -192,9 +194,10 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
             sos.end_all(desk, ShutdownCause::Drain);
             Phase::Drained
         }
-        Input::SearchFailed | Input::AnswerReceived { .. } | Input::ParametersChanged(_) => {
-            Phase::Sos(sos)
-        }
+        Input::SearchFailed
+        | Input::PeersReceived { .. }
+        | Input::AnswerReceived { .. }
+        | Input::ParametersChanged(_) => Phase::Sos(sos),
     }
 }
 
@@ -220,6 +223,10 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. } => Phase::Rescue(rescue),
+        Input::PeersReceived { link, peers } => {
+            rescue.peers_told(desk, *link, peers);
+            Phase::Rescue(rescue)
+        }
     }
 }
 
@@ -241,6 +248,7 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
+        | Input::PeersReceived { .. }
         | Input::ParametersChanged(_) => Phase::Closing(closing),
     }
 }
@@ -259,6 +267,7 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
+        | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -345,14 +354,17 @@ fn offer(input: &Input) -> Option<Offer> {
         Input::RescueAccepted {
             link,
             alias,
-            address: _,
+            address,
             rate,
             key,
             beats,
         } => Some(Offer {
             link: *link,
-            alias: alias.clone(),
-            rate: *rate,
+            peer: Peer {
+                alias: alias.clone(),
+                address: *address,
+                rate: *rate,
+            },
             key: *key,
             beats: *beats,
         }),
@@ -363,6 +375,7 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::RescueRefused { .. }
         | Input::SosReceived { .. }
         | Input::RateReceived { .. }
+        | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }

@@ -16,7 +16,7 @@ use fixtures::{call, candidate, key, own, parameters, site, traffic};
 use levee_control::{
     Brain, Destination, Input, LinkLoss, LoadSample, Output, PhaseName, Rejection, Traffic,
 };
-use levee_vocab::{ByteRate, HostName, LinkId, Random, ServerState, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, Peers, Random, ServerState, Timestamp, WebAddress};
 
 const STEP: Duration = Duration::from_millis(50);
 
@@ -165,6 +165,13 @@ impl Stage {
             }
             Output::TellRate { link, rate } => {
                 self.ask(who, link, |link| Input::RateReceived { link, rate });
+            }
+            Output::TellPeers { link, members } => {
+                let key = key();
+                self.ask(who, link, |link| Input::PeersReceived {
+                    link,
+                    peers: Peers { key, members },
+                });
             }
             Output::ShutDown { link, .. } => {
                 self.ask(who, link, |link| Input::ShutdownReceived { link });

@@ -8,7 +8,7 @@ mod fixtures;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fixtures::{accepted, call, candidate, own, parameters, traffic};
+use fixtures::{accepted, call, candidate, own, parameters, peers, traffic};
 use levee_control::{
     Brain, Input, LinkLoss, LoadSample, OriginPhase, Output, PhaseName, Rejection,
 };
@@ -76,6 +76,9 @@ fn inputs() -> impl Strategy<Value = Input> {
         2 => (links(), 0..3000_u64).prop_map(|(link, rate)| Input::RateReceived {
             link,
             rate: ByteRate::from_kilobytes(rate),
+        }),
+        2 => (links(), prop::collection::vec(1..9_u64, 0..4)).prop_map(|(link, numbers)| {
+            Input::PeersReceived { link, peers: peers(&numbers) }
         }),
         3 => links().prop_map(|link| Input::AnswerReceived { link }),
         1 => links().prop_map(|link| Input::ShutdownReceived { link }),

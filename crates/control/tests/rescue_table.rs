@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use fixtures::{accepted, call, candidate, own, parameters, with_redirects, with_rescue};
+use fixtures::{accepted, call, candidate, own, parameters, peers, with_redirects, with_rescue};
 use levee_control::{Brain, Input, LinkLoss, Output, Parameters, PhaseName, Rejection};
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
@@ -96,6 +96,10 @@ fn messages() -> Vec<(&'static str, Input)> {
     let ended = |link| Input::ShutdownReceived { link };
     let loss = LinkLoss::Closed;
     let lost = |link| Input::LinkLost { link, loss };
+    let peers = |link| Input::PeersReceived {
+        link,
+        peers: peers(&[1, 2]),
+    };
     let (rejection, link) = (Rejection::Refused, ASKED);
     let own_name = sos(LinkId::Inbound(4), "www.own.example");
     let again = sos(LinkId::Inbound(3), "www.origin1.example");
@@ -116,6 +120,8 @@ fn messages() -> Vec<(&'static str, Input)> {
         ("SosReceived(with our name)", own_name),
         ("RateReceived(rescue server)", told(ASKED)),
         ("RateReceived(stranger)", told(STRANGER)),
+        ("PeersReceived(origin)", peers(ORIGIN)),
+        ("PeersReceived(stranger)", peers(STRANGER)),
         ("AnswerReceived(origin)", answered(ORIGIN)),
         ("AnswerReceived(stranger)", answered(STRANGER)),
         ("ShutdownReceived(rescue server)", ended(ASKED)),

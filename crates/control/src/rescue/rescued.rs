@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, PEERS_MAX, Peer, Timestamp, WebAddress};
 
 use crate::allocation::{Need, REST_AFTER_LOSS, rest_after};
 use crate::desk::Desk;
@@ -37,7 +37,10 @@ pub(crate) struct Sos {
 #[derive(Clone, Debug)]
 struct RescueServer {
     site: WebAddress,
-    alias: WebAddress,
+    /// As the others are told of it.
+    peer: Peer,
+    /// What it was told of the others.
+    peers_told: Vec<Peer>,
     rate: ByteRate,
     rate_told: ByteRate,
     key: FetchKey,
@@ -60,8 +63,7 @@ enum Silence {
 #[derive(Clone, Debug)]
 pub(crate) struct Offer {
     pub(crate) link: LinkId,
-    pub(crate) alias: WebAddress,
-    pub(crate) rate: ByteRate,
+    pub(crate) peer: Peer,
     pub(crate) key: FetchKey,
     pub(crate) beats: bool,
 }
@@ -101,8 +103,8 @@ impl Sos {
             return self.settle(desk);
         };
         // An alias that leads to ourselves would be a redirect loop.
-        let loops = offer.alias.host == desk.parameters.site.host
-            || desk.aliases.contains(&offer.alias.host);
+        let alias = &offer.peer.alias.host;
+        let loops = *alias == desk.parameters.site.host || desk.aliases.contains(alias);
         let slot = desk.slots.take(|slot| {
             desk.aliases.uses_slot(slot) || self.servers.values().any(|server| server.slot == slot)
         });
@@ -116,7 +118,7 @@ impl Sos {
         desk.allocation.set_need(Need::None);
         desk.explain(Reason::RescueBegan {
             peer: call.site.host.clone(),
-            rate: offer.rate,
+            rate: offer.peer.rate,
         });
         let silence = if offer.beats {
             Silence::DeathAt(desk.after(SILENCE))
@@ -125,9 +127,10 @@ impl Sos {
         };
         let server = RescueServer {
             site: call.site,
-            alias: offer.alias,
-            rate: offer.rate,
-            rate_told: offer.rate,
+            rate: offer.peer.rate,
+            rate_told: offer.peer.rate,
+            peer: offer.peer,
+            peers_told: Vec::new(),
             key: offer.key,
             silence,
             since: desk.now,
@@ -135,6 +138,7 @@ impl Sos {
             slot,
         };
         self.servers.insert(link, server);
+        self.tell_peers(desk);
         Phase::Sos(self)
     }
 
@@ -194,12 +198,14 @@ impl Sos {
     /// The rescue server on `link` ended the rescue.
     pub(crate) fn shut_down(mut self, desk: &mut Desk, link: LinkId) -> Phase {
         self.part(desk, link, Farewell::None, "it shut the rescue down");
+        self.tell_peers(desk);
         self.settle(desk)
     }
 
     /// The link is gone.
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
         self.part(desk, link, Farewell::None, loss.why());
+        self.tell_peers(desk);
         let helpers = hosts(&self.servers);
         self.calls
             .fail(desk, link, Rejection::Unreachable, &helpers);
@@ -216,6 +222,7 @@ impl Sos {
         for link in links {
             self.part(desk, link, Farewell::Drop, LinkLoss::Silent.why());
         }
+        self.tell_peers(desk);
         self.settle(desk)
     }
 
@@ -252,7 +259,7 @@ impl Sos {
         let targets = self.servers.iter().map(|(&link, server)| Target {
             link,
             slot: server.slot,
-            alias: server.alias.clone(),
+            alias: server.peer.alias.clone(),
             rate: server.rate,
         });
         RedirectPlan {
@@ -281,7 +288,7 @@ impl Sos {
             link,
             slot: server.slot,
             peer: server.site.clone(),
-            alias: server.alias.clone(),
+            alias: server.peer.alias.clone(),
             since: server.since,
             rate: server.rate,
             used: server.used,
@@ -328,6 +335,7 @@ impl Sos {
         if let Some(link) = smallest.map(|(&link, _)| link) {
             let cause = ShutdownCause::PartialRelease;
             self.part(desk, link, Farewell::ShutDown(cause), cause.why());
+            self.tell_peers(desk);
         }
         self.low = LowRedirects::default();
     }
@@ -350,6 +358,27 @@ impl Sos {
             peer: server.site.host,
             why,
         });
+    }
+
+    /// Tells each rescue server who helps, where it does not know.
+    fn tell_peers(&mut self, desk: &mut Desk) {
+        let mut members: Vec<Peer> = match self.servers.len() {
+            0 | 1 => Vec::new(),
+            _ => self
+                .servers
+                .values()
+                .map(|server| server.peer.clone())
+                .collect(),
+        };
+        members.sort_by(|a, b| b.rate.cmp(&a.rate).then_with(|| a.alias.cmp(&b.alias)));
+        members.truncate(PEERS_MAX);
+        for (&link, server) in &mut self.servers {
+            if server.peers_told != members {
+                server.peers_told.clone_from(&members);
+                let members = members.clone();
+                desk.act(Output::TellPeers { link, members });
+            }
+        }
     }
 
     fn tell_threshold(&mut self, desk: &mut Desk, sample: &LoadSample) {

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, LinkId, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, LinkId, Peers, Timestamp, WebAddress};
 
 use crate::aliases::GRACE;
 use crate::allocation::Need;
@@ -121,6 +121,13 @@ impl Rescue {
                 Beat::None => Beat::None,
                 Beat::Answered | Beat::UnansweredSince(_) => Beat::Answered,
             };
+        }
+    }
+
+    /// The origin on `link` told who else helps it.
+    pub(crate) fn peers_told(&self, desk: &mut Desk, link: LinkId, peers: &Peers) {
+        if let Some(origin) = self.origins.get(&link) {
+            desk.aliases.find_homes(link, peers, &origin.alias);
         }
     }
 

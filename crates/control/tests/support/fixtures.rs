@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use levee_control::{Candidate, Input, LoadSample, Output, Parameters, RescueCall, Traffic};
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress};
 
 /// `host` on port 80.
 pub fn site(host: &str) -> WebAddress {
@@ -64,6 +64,20 @@ pub fn accepted(link: LinkId, kilobytes: u64, beats: bool) -> Input {
         rate: ByteRate::from_kilobytes(kilobytes),
         key: key(),
         beats,
+    }
+}
+
+/// The rescue servers of these numbers, as an origin names them.
+pub fn peers(numbers: &[u64]) -> Peers {
+    let peer = |number: &u64| Peer {
+        alias: site(&format!("www-vh1.rescue{number}.example")),
+        address: "192.0.2.7".parse().unwrap(),
+        rate: ByteRate::from_kilobytes(400),
+    };
+    let members = numbers.iter().map(peer).collect();
+    Peers {
+        key: key(),
+        members,
     }
 }
 

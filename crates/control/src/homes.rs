@@ -1,0 +1,273 @@
+//! Where an object has its home: which of an origin's rescue servers fetches it for all of them.
+//!
+//! ```text
+//!  miss ─▶ homes by score ─▶ ourselves? ─────────────▶ ask the origin
+//!             ▲   │ no
+//!             │   ▼
+//!     next ◀──┴─ failed lately, or asked too much? ── no ─▶ ask it
+//! ```
+//!
+//! Without homes each rescue server fetches each object, and what a crowd costs the origin grows
+//! with the help that it gets. So rescue servers that know each other ask an object's home first,
+//! and the home asks the origin. Homes are found by weighted rendezvous hashing (Thaler and Ravishankar
+//! 1998; weights by the logarithmic method): each member gets the score `-weight / ln(u)`, with `u`
+//! in (0, 1) drawn from a hash of member and object, and the highest score wins. When a member comes
+//! or leaves, only objects that are then its own, or were, move.
+//!
+//! All members must find the same home, so the hash is part of the protocol: FNV-1a of 64 bits over
+//! `host:port` of a member's alias, and over `host:port`, a zero byte and the target as sent of an
+//! object; the two joined by exclusive or and finished as in SplitMix64; `u` is half more than its
+//! upper 53 bits, over 2^53.
+//!
+//! Whatever goes wrong at a home leads to the next one, which is the home that all will find when
+//! the origin has noticed as well; nobody is asked by somebody who was asked.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use levee_vocab::{FetchKey, Peers, Timestamp, WebAddress};
+
+/// Times its share of the asks under way that one home may have. Below it chance alone decides.
+const EXCESS: f64 = 2.0;
+
+/// Asks under way that any home may have: as many as a browser opens connections to one server, for
+/// a few objects. Fewer say nothing about a home's load.
+const FREE_ASKS: f64 = 16.0;
+
+/// How long a home that failed is left alone: the time in which its origin finds out, at least.
+const REST_MIN: Duration = Duration::from_secs(1);
+
+/// The same after many failures in a row.
+const REST_MAX: Duration = Duration::from_secs(30);
+
+/// Homes that are remembered: a lying origin may name others every second.
+const STANDINGS_MAX: usize = 256;
+
+/// The rescue servers of one origin, as one of them sees them. Part of the plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Homes {
+    key: FetchKey,
+    members: Vec<Member>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Member {
+    hash: u64,
+    weight: f64,
+    whose: Whose,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Whose {
+    Ours,
+    Theirs(Home),
+}
+
+/// A rescue server that can be asked for an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Home {
+    /// The name under which it serves the origin's objects.
+    pub alias: WebAddress,
+    /// Where it answers.
+    pub address: SocketAddr,
+}
+
+/// Where to ask for one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HomeChoice {
+    /// Whom; none for the origin.
+    pub home: Option<Home>,
+    /// Better homes that failed lately.
+    pub resting: u64,
+    /// Better homes that were asked too much already.
+    pub busy: u64,
+}
+
+/// How an ask ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskEnd {
+    /// It brought the object.
+    Answered,
+    /// It did not.
+    Failed,
+}
+
+impl Homes {
+    /// The homes of an origin that calls us `own`; none where there is nobody else.
+    pub fn new(peers: &Peers, own: &WebAddress) -> Option<Self> {
+        let members = peers.members.iter().map(|peer| {
+            let whose = match peer.alias == *own {
+                true => Whose::Ours,
+                false => Whose::Theirs(Home {
+                    alias: peer.alias.clone(),
+                    address: SocketAddr::new(peer.address, peer.alias.port),
+                }),
+            };
+            Member {
+                hash: fnv(FNV_START, name(&peer.alias).as_bytes()),
+                weight: peer.rate.as_kilobytes().max(1) as f64,
+                whose,
+            }
+        });
+        let members: Vec<Member> = members.collect();
+        let has_others = members.iter().any(|member| member.whose != Whose::Ours);
+        let key = peers.key;
+        has_others.then_some(Self { key, members })
+    }
+
+    /// What those who ask each other show.
+    pub const fn key(&self) -> &FetchKey {
+        &self.key
+    }
+
+    /// Members in the order in which they are at home to `object`.
+    fn order(&self, object: u64) -> Vec<&Member> {
+        let mut scored: Vec<(f64, &Member)> = self
+            .members
+            .iter()
+            .map(|member| (member.score(object), member))
+            .collect();
+        scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.hash.cmp(&b.hash)));
+        scored.into_iter().map(|(_, member)| member).collect()
+    }
+
+    fn others(&self) -> impl Iterator<Item = (f64, SocketAddr)> {
+        self.members
+            .iter()
+            .filter_map(|member| match &member.whose {
+                Whose::Ours => None,
+                Whose::Theirs(home) => Some((member.weight, home.address)),
+            })
+    }
+}
+
+impl Member {
+    fn score(&self, object: u64) -> f64 {
+        let bits = finish(self.hash ^ object) >> 11;
+        let fraction = (bits as f64 + 0.5) / (1_u64 << 53) as f64;
+        -self.weight / fraction.ln()
+    }
+}
+
+/// The hash of an object: of its origin, and its target as sent.
+pub fn object_hash(origin: &WebAddress, target: &[u8]) -> u64 {
+    let origin = fnv(FNV_START, name(origin).as_bytes());
+    fnv(fnv(origin, &[0]), target)
+}
+
+fn name(address: &WebAddress) -> String {
+    format!("{}:{}", address.host, address.port)
+}
+
+const FNV_START: u64 = 0xCBF2_9CE4_8422_2325;
+
+fn fnv(start: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(start, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    })
+}
+
+const fn finish(hash: u64) -> u64 {
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31)
+}
+
+/// How it stands with the homes that this server asks.
+#[derive(Clone, Debug, Default)]
+pub struct Asks {
+    standings: BTreeMap<SocketAddr, Standing>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    under_way: u32,
+    /// In a row.
+    failures: u32,
+    rests_until: Timestamp,
+}
+
+impl Asks {
+    /// Whom to ask for `object`; whoever it is has one more ask under way, until [`Asks::end`].
+    pub fn choose(&mut self, now: Timestamp, homes: &Homes, object: u64) -> HomeChoice {
+        let (mut resting, mut busy) = (0, 0);
+        for member in homes.order(object) {
+            let home = match &member.whose {
+                Whose::Ours => break,
+                Whose::Theirs(home) => home,
+            };
+            let standing = self.standing(home.address);
+            if standing.is_resting(now) {
+                resting += 1;
+            } else if f64::from(standing.under_way) >= self.most(homes, member.weight) {
+                busy += 1;
+            } else {
+                self.forget(now);
+                self.standings.entry(home.address).or_default().under_way += 1;
+                let home = Some(home.clone());
+                return HomeChoice {
+                    home,
+                    resting,
+                    busy,
+                };
+            }
+        }
+        HomeChoice {
+            home: None,
+            resting,
+            busy,
+        }
+    }
+
+    /// An ask of the home at `address` is over.
+    pub fn end(&mut self, now: Timestamp, address: SocketAddr, end: AskEnd) {
+        let Some(standing) = self.standings.get_mut(&address) else {
+            return;
+        };
+        standing.under_way = standing.under_way.saturating_sub(1);
+        match end {
+            AskEnd::Answered => standing.failures = 0,
+            AskEnd::Failed if standing.is_resting(now) => {}
+            AskEnd::Failed => {
+                let rest = REST_MIN * 2_u32.pow(standing.failures.min(5));
+                standing.failures += 1;
+                standing.rests_until = now + rest.min(REST_MAX);
+            }
+        }
+        if standing.under_way == 0 && standing.failures == 0 {
+            self.standings.remove(&address);
+        }
+    }
+
+    /// Most asks under way at a home of this weight.
+    fn most(&self, homes: &Homes, weight: f64) -> f64 {
+        let all = homes.others().map(|(_, address)| self.standing(address));
+        let under_way: u32 = all.map(|standing| standing.under_way).sum();
+        let weights: f64 = homes.others().map(|(weight, _)| weight).sum();
+        (EXCESS * f64::from(under_way + 1) * weight / weights).max(FREE_ASKS)
+    }
+
+    fn standing(&self, address: SocketAddr) -> Standing {
+        self.standings.get(&address).copied().unwrap_or_default()
+    }
+
+    /// Makes room: what is forgotten is a failure that is over.
+    fn forget(&mut self, now: Timestamp) {
+        if self.standings.len() >= STANDINGS_MAX {
+            let is_over = |standing: &Standing| standing.under_way == 0 && !standing.rests(now);
+            self.standings.retain(|_, standing| !is_over(standing));
+        }
+    }
+}
+
+impl Standing {
+    /// Whether it is to be left alone: for a while after a failure, and then while somebody tries.
+    fn is_resting(&self, now: Timestamp) -> bool {
+        self.rests(now) || (self.failures > 0 && self.under_way > 0)
+    }
+
+    fn rests(&self, now: Timestamp) -> bool {
+        self.failures > 0 && now < self.rests_until
+    }
+}
