@@ -176,6 +176,7 @@ impl BrainTask {
             | Output::AcceptSos { .. }
             | Output::RejectSos { .. }
             | Output::TellRate { .. }
+            | Output::TellPeers { .. }
             | Output::ShutDown { .. }
             | Output::DropLink { .. }
             | Output::SearchRegistry { .. }

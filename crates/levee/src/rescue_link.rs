@@ -15,6 +15,7 @@
 
 mod caller;
 mod link_task;
+mod peers;
 mod purge_line;
 mod refusals;
 mod switchboard;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, LinkId, Purge, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peer, Purge, WebAddress};
 use levee_wire::SessionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -128,6 +129,7 @@ enum Saying {
     Reject,
     Rate(ByteRate),
     Purge(Purge),
+    Peers(Vec<Peer>),
     ShutDown,
 }
 
@@ -147,6 +149,8 @@ impl RescueLinks {
         let purge_line = PurgeLine::start(orders.downgrade());
         let context = link_task::Context {
             purge_line: purge_line.clone(),
+            refusals: refusals.clone(),
+            peers_key: peers_key(),
             origin_purge,
             settings: Arc::new(settings),
             address_book,
@@ -181,6 +185,7 @@ impl RescueLinks {
             Output::AcceptSos { link, alias, rate } => say(link, Saying::Accept { alias, rate }),
             Output::RejectSos { link, reason: _ } => say(link, Saying::Reject),
             Output::TellRate { link, rate } => say(link, Saying::Rate(rate)),
+            Output::TellPeers { link, members } => say(link, Saying::Peers(members)),
             Output::ShutDown { link, cause: _ } => say(link, Saying::ShutDown),
             Output::DropLink { link } => (link, Order::Drop { link }),
             Output::SearchRegistry { .. }
@@ -237,6 +242,14 @@ const fn not_rescued(link: LinkId) -> Input {
 const fn lost(link: LinkId) -> Input {
     let loss = LinkLoss::Closed;
     Input::LinkLost { link, loss }
+}
+
+/// What our rescue servers show when they ask each other; the same for all and as long as we run.
+/// Without randomness there is none, and they do not learn of each other.
+fn peers_key() -> Option<FetchKey> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(FetchKey::from_bytes(bytes))
 }
 
 /// A link's name for people: which one, and who is at the other end.

@@ -20,7 +20,8 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
-use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Saying, translation};
+use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Refusals, Saying};
+use super::{peers, translation};
 use crate::community_socket;
 
 /// What every link needs.
@@ -31,6 +32,9 @@ pub(super) struct Context {
     pub(super) charge: LinkCharge,
     pub(super) purge_line: PurgeLine,
     pub(super) origin_purge: OriginPurge,
+    pub(super) refusals: Refusals,
+    /// See [`super::peers_key`].
+    pub(super) peers_key: Option<FetchKey>,
     pub(super) events: mpsc::Sender<Input>,
 }
 
@@ -187,10 +191,7 @@ impl LinkTask {
                     }
                 },
                 saying = self.sayings.recv() => match saying {
-                    Some(saying) => {
-                        let address = self.context.settings.address;
-                        self.happens(translation::said(saying, address))
-                    }
+                    Some(saying) => self.say(saying),
                     // The switchboard is gone, and with it everybody who could want this link.
                     None => return Ending::Finished,
                 },
@@ -201,6 +202,14 @@ impl LinkTask {
             if let Some(ending) = self.carry_out(outputs).await {
                 return ending;
             }
+        }
+    }
+
+    fn say(&mut self, saying: Saying) -> Vec<Output> {
+        let (address, key) = (self.context.settings.address, self.context.peers_key);
+        match translation::said(saying, address, key) {
+            Some(input) => self.happens(input),
+            None => Vec::new(),
         }
     }
 
@@ -228,6 +237,11 @@ impl LinkTask {
                         .purge_line
                         .answered(self.peer.link, answer)
                         .await;
+                }
+                Output::Tell(Event::PeersReceived(told)) => {
+                    let private = self.context.settings.private_addresses;
+                    let known = peers::believed(told, private, &self.context.refusals);
+                    self.tell(Event::PeersReceived(known)).await;
                 }
                 Output::Tell(event) => self.tell(event).await,
                 Output::Close(ending) => return Some(ending),

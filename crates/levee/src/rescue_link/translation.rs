@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use levee_control::{Input, LinkLoss, Rejection, RescueCall};
-use levee_vocab::{FetchKey, LinkId};
+use levee_vocab::{FetchKey, LinkId, Peers};
 use levee_wire::rescue::{Offer, Sos, VERSION};
 use levee_wire::{Event, FaultKind, Refusal};
 
@@ -34,9 +34,14 @@ pub(super) fn call(sos: Sos) -> RescueCall {
     }
 }
 
-/// What the Brain wants said, as an input of the session. `address` is our own.
-pub(super) fn said(saying: Saying, address: IpAddr) -> levee_wire::Input<'static> {
-    match saying {
+/// What the Brain wants said, as an input of the session. `address` is our own; without the key of
+/// our rescue servers nothing is said of them.
+pub(super) fn said(
+    saying: Saying,
+    address: IpAddr,
+    peers_key: Option<FetchKey>,
+) -> Option<levee_wire::Input<'static>> {
+    Some(match saying {
         Saying::Accept { alias, rate } => levee_wire::Input::SosAccepted(Offer {
             alias,
             address,
@@ -48,8 +53,12 @@ pub(super) fn said(saying: Saying, address: IpAddr) -> levee_wire::Input<'static
         Saying::Reject => levee_wire::Input::SosRejected,
         Saying::Rate(rate) => levee_wire::Input::RateChanged(rate),
         Saying::Purge(purge) => levee_wire::Input::PurgeDecided(purge),
+        Saying::Peers(members) => {
+            let key = peers_key?;
+            levee_wire::Input::PeersDecided(Peers { key, members })
+        }
         Saying::ShutDown => levee_wire::Input::ShutdownDecided,
-    }
+    })
 }
 
 /// What a session tells, as an input of the Brain, where it is for the Brain. `key` is the one that
@@ -73,6 +82,7 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
             rejection: rejection(refusal),
         },
         Event::RateReceived(rate) => Input::RateReceived { link, rate },
+        Event::PeersReceived(peers) => Input::PeersReceived { link, peers },
         Event::AnswerReceived => Input::AnswerReceived { link },
         Event::ShutdownReceived => Input::ShutdownReceived { link },
         Event::Lost(kind) => Input::LinkLost {
