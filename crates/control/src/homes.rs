@@ -121,6 +121,12 @@ impl Homes {
         &self.key
     }
 
+    /// Whether the home of `object` is with us.
+    pub fn are_ours(&self, object: u64) -> bool {
+        let first = self.order(object).into_iter().next();
+        first.is_none_or(|member| member.whose == Whose::Ours)
+    }
+
     /// Members in the order in which they are at home to `object`.
     fn order(&self, object: u64) -> Vec<&Member> {
         let mut scored: Vec<(f64, &Member)> = self

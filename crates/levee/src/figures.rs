@@ -152,6 +152,9 @@ impl Figures {
             early_renewals,
             purges,
             purged,
+            home_asks,
+            home_answers,
+            home_exceptions,
             ..
         } = counters;
         Lifetime {
@@ -173,6 +176,12 @@ impl Figures {
             fetches,
             collapsed,
             fetch_errors,
+            home_asks,
+            home_answers,
+            home_exceptions: home_exceptions
+                .into_iter()
+                .map(|(why, count)| (why.to_owned(), count))
+                .collect(),
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
             log_lines_taken_over: self.handed_over.taken(),

@@ -134,6 +134,7 @@ mod tests {
             alias: format!("www-vh{number}.aliases.example").parse().unwrap(),
             key: None,
             ttl: Duration::from_secs(60),
+            homes: None,
             phase,
         })
     }

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, FetchKey, LinkId, Peer, Purge, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Purge, WebAddress};
 use levee_wire::SessionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -129,7 +129,7 @@ enum Saying {
     Reject,
     Rate(ByteRate),
     Purge(Purge),
-    Peers(Vec<Peer>),
+    Peers(Vec<levee_vocab::Peer>),
     ShutDown,
 }
 

@@ -5,6 +5,8 @@
 //! counters are since the start of the process, times are Unix seconds. A field that is absent
 //! reads as zero, so that `levee top` understands an older server.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A whole server.
@@ -214,6 +216,13 @@ pub struct Lifetime {
     pub collapsed: u64,
     /// Fetches that failed.
     pub fetch_errors: u64,
+    /// Requests to other rescue servers as the homes of objects.
+    pub home_asks: u64,
+    /// Of these, those that a home answered.
+    pub home_answers: u64,
+    /// How often the origin, or the next home, was asked for an object that has its home elsewhere,
+    /// by reason.
+    pub home_exceptions: BTreeMap<String, u64>,
     /// Rescue messages refused, by whatever cause.
     pub rescue_messages_refused: u64,
     /// Access-log lines lost because the writer could not keep up.

@@ -72,6 +72,8 @@ pub(crate) enum Kind {
     Redirect { slot: u8 },
     /// A response for an origin, by the slot of its link.
     Rescue { slot: u8 },
+    /// The same, to another of its rescue servers, which asks us as the object's home.
+    Home { slot: u8 },
     /// A 503 for lack of capacity.
     Refusal,
 }
@@ -103,7 +105,7 @@ impl Kind {
     pub const fn class(self) -> Class {
         match self {
             Self::Redirect { .. } | Self::Refusal => Class::Redirect,
-            Self::Fetch => Class::Fetch,
+            Self::Fetch | Self::Home { .. } => Class::Fetch,
             Self::Own | Self::Rescue { .. } => Class::Page,
         }
     }

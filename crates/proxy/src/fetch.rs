@@ -26,6 +26,7 @@ mod counters;
 mod dial;
 mod early;
 mod exchange;
+mod homes;
 mod lane;
 mod pool;
 mod purges;
@@ -56,6 +57,8 @@ pub use aside::Reply;
 pub use counters::{FetchCounters, SourceCounters};
 use counters::{Tally, count};
 pub(crate) use dial::{Way, dial};
+use homes::HomeDesk;
+pub(crate) use homes::{HOME_FIELD, HOME_LINE};
 use pool::Pool;
 pub(crate) use request::Upload;
 pub use settings::{Clock, DiskSettings, FetchSettings};
@@ -86,6 +89,8 @@ struct Shared {
     asides: Arc<Semaphore>,
     /// Bytes of shared bodies on their way.
     in_flight: AtomicU64,
+    /// How it stands with the homes of objects.
+    homes: Mutex<HomeDesk>,
 }
 
 /// Where a visitor is to be woken.
@@ -123,6 +128,7 @@ impl Fetcher {
                 tunnels,
                 asides: Arc::new(Semaphore::new(aside::ASIDES_MAX)),
                 in_flight: AtomicU64::new(0),
+                homes: Mutex::default(),
             }),
         })
     }
@@ -286,6 +292,11 @@ impl Shared {
     /// The freshness of what is stored, as `asker` sees it.
     fn use_of(&self, asker: &Asker, stored: &Stored, now: Timestamp) -> Freshness {
         match self.wished(asker.key.space.borrowed(), stored, &asker.headers, now) {
+            // What is old here has no home but the origin.
+            Wished::AsUsual if asker.is_another() => match stored.freshness(now) {
+                Freshness::Fresh => Freshness::Fresh,
+                Freshness::Spared | Freshness::Shown | Freshness::Stale => Freshness::Stale,
+            },
             Wished::AsUsual => stored.freshness(now),
             Wished::EvenOld => Freshness::Spared,
             Wished::Newer => Freshness::Stale,

@@ -33,7 +33,7 @@ pub use error::{Fault, FetchError, Overloaded, Retry};
 pub use head::ResponseHead;
 pub use key::{ObjectKey, ObjectRef, RequestHeaders, Space, SpaceRef, Spaces};
 pub(crate) use reader::{Asker, FIRST, Kept, NotJoined, Party};
-pub use source::{Miss, Place, Purpose, Source};
+pub use source::{Company, Miss, Place, Purpose, Source};
 pub(crate) use stream::Flight;
 pub(crate) use upload::UploadWatch;
 pub use upload::{BodyReceiver, BodySender, BrokenOff, Pushed, body_channel, tunnel_channel};

@@ -48,7 +48,7 @@ pub use fetch::{
 };
 pub use files::{Folder, FolderError};
 pub use flight::{
-    BodyReceiver, BodySender, BrokenOff, CacheResult, Fault, FetchError, Forwarding, Miss,
+    BodyReceiver, BodySender, BrokenOff, CacheResult, Company, Fault, FetchError, Forwarding, Miss,
     ObjectKey, ObjectRef, Overloaded, Place, Progress, Purpose, Pushed, RequestHeaders,
     ResponseHead, Retry, Source, Space, SpaceRef, Spaces, Waiting, Waker, Why, body_channel,
     tunnel_channel,

@@ -19,6 +19,7 @@ pub(crate) use flaw::Flaw;
 pub(crate) use host::LowerName;
 pub(crate) use upgrade::Upgrade;
 
+use crate::fetch::HOME_FIELD;
 use crate::flight::RequestHeaders;
 
 /// Most header lines of a request.
@@ -94,6 +95,8 @@ pub(crate) struct Fields<'b> {
     pub cookie: Option<&'b [u8]>,
     pub expect: Option<&'b [u8]>,
     pub fetch_key: Option<&'b [u8]>,
+    /// What another rescue server shows that asks us as an object's home.
+    pub home_key: Option<&'b [u8]>,
     /// How the visitor came to the proxy in front of us, as that says.
     pub came_by: Scheme,
     pub if_match: Option<&'b [u8]>,
@@ -322,6 +325,7 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             8 if is("if-range") => fields.if_range = value,
             10 if is("connection") => read_connection(header.value, &mut framing),
             10 if is("user-agent") => fields.user_agent = value,
+            10 if is(HOME_FIELD) => fields.home_key = value,
             11 if is("levee-fetch") => fields.fetch_key = value,
             13 if is("authorization") => fields.authorization = value,
             13 if is("cache-control") => read_freshness(header.value, &mut fields),

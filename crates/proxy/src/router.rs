@@ -64,6 +64,7 @@ mod tests {
             alias: format!("{name}.alias").parse().unwrap(),
             key: None,
             ttl: Duration::from_secs(60),
+            homes: None,
             phase,
         })
     }

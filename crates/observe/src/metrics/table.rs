@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, purges, upstreams};
+use super::{Metric, homes, purges, upstreams};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -578,6 +578,9 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         read: |s, out| out.value(s.lifetime.log_lines_refused),
     },
+    homes::ASKS,
+    homes::ANSWERS,
+    homes::EXCEPTIONS,
     upstreams::UP,
     upstreams::OUTSTANDING,
     upstreams::REQUESTS,

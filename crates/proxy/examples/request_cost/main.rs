@@ -284,6 +284,7 @@ fn back() -> Result<RoutePlan, Failure> {
         alias: "alias.example".parse()?,
         key: None,
         ttl: Duration::ZERO,
+        homes: None,
         phase: OriginPhase::Expired {
             until: Clock.now() + Duration::from_secs(3600),
         },

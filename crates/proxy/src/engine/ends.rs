@@ -89,7 +89,7 @@ impl Core {
 const fn class(kind: Kind) -> RequestClass {
     match kind {
         Kind::Own => RequestClass::Page,
-        Kind::Fetch => RequestClass::Fetch,
+        Kind::Fetch | Kind::Home { .. } => RequestClass::Fetch,
         Kind::Redirect { .. } => RequestClass::Redirect,
         Kind::Rescue { .. } => RequestClass::Rescue,
         Kind::Refusal => RequestClass::Refusal,

@@ -17,10 +17,11 @@ use crate::cacheability::Wish;
 use crate::chunked::Incoming;
 use crate::connection::Connection;
 use crate::connection_fields::welcomes_trailers;
+use crate::fetch::HOME_LINE;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{
-    Miss, ObjectKey, ObjectRef, Place, Purpose, RequestHeaders, Source, Space, SpaceRef, push_hit,
-    tunnel_channel,
+    Company, Miss, ObjectKey, ObjectRef, Place, Purpose, RequestHeaders, Source, Space, SpaceRef,
+    push_hit, tunnel_channel,
 };
 use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
 use crate::request::{BodyLength, Request, Upgrade, Version};
@@ -58,14 +59,24 @@ impl Onward {
 
 impl Core {
     /// What a request at an alias, or by the name of an origin, gets.
-    pub(super) fn rescued(&mut self, origin: &Arc<OriginRoute>, request: &Request<'_, '_>) -> Work {
+    pub(super) fn rescued(
+        &mut self,
+        origin: &Arc<OriginRoute>,
+        request: &Request<'_, '_>,
+        kind: Kind,
+    ) -> Work {
+        let is_another = matches!(kind, Kind::Home { .. });
         let needs_origin = !request.is_get_or_head() || request.fields.authorization.is_some();
         let back = || Work::Back {
             status: 307,
             to: origin.origin.clone(),
         };
         if needs_origin || request.target == "*" || self.fetcher.is_none() {
-            return back();
+            return match is_another {
+                // It is never led anywhere else.
+                true => Work::Plain(Plain::new(421)),
+                false => back(),
+            };
         }
         let web = &origin.origin;
         let object = ObjectRef {
@@ -73,7 +84,9 @@ impl Core {
             base: b"",
             target: request.target.as_bytes(),
         };
-        if let Some(work) = self.cached(object, request, Some(origin)) {
+        if let Some(work) = self.cached(object, request, Some(origin))
+            && (!is_another || work.is_fresh(self.now))
+        {
             return work;
         }
         let source = Source {
@@ -82,6 +95,7 @@ impl Core {
             key: origin.key,
             ttl: origin.ttl,
             purpose: Purpose::Rescue,
+            company: company(origin, kind),
         };
         let wanting = Wanting {
             source,
@@ -134,6 +148,7 @@ impl Core {
             key: None,
             ttl: std::time::Duration::ZERO,
             purpose: Purpose::Upstream,
+            company: Company::Alone,
         };
         let wanting = Wanting {
             source,
@@ -226,9 +241,10 @@ impl Core {
         out.extend_from_slice(b"age: ");
         push_number(stored.age(self.now).as_secs(), out);
         out.extend_from_slice(b"\r\n");
-        push_alias_lines(request, origin, out);
-        if visit.kind == Kind::Fetch {
-            stored.head.tags.push_line(out);
+        push_company_lines(request, visit, origin, out);
+        match tag_line(visit.kind) {
+            TagLine::Shown => stored.head.tags.push_line(out),
+            TagLine::Hidden => {}
         }
     }
 
@@ -340,7 +356,7 @@ impl Core {
         (waiting, to): (crate::flight::Waiting, Onward),
     ) {
         let mut lines = Vec::new();
-        push_alias_lines(request, origin, &mut lines);
+        push_company_lines(request, visit, origin, &mut lines);
         let flow = Flow::new(FlowStart {
             waiting,
             upload: to.upload,
@@ -356,12 +372,7 @@ impl Core {
                 Version::Http11 | Version::Http2 => Early::PassedOn,
             },
             trailing: trailing(request),
-            tags: match visit.kind {
-                Kind::Fetch => TagLine::Shown,
-                Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
-                    TagLine::Hidden
-                }
-            },
+            tags: tag_line(visit.kind),
         });
         let mut answer = Answer::new(self.pool.take(), Body::Empty, visit.kind, 0);
         answer.flow = Some(Box::new(flow));
@@ -390,6 +401,23 @@ fn trailing(request: &Request<'_, '_>) -> Trailing {
     }
 }
 
+/// Who else has a part in answering a request of this kind for an origin.
+fn company(origin: &OriginRoute, kind: Kind) -> Company {
+    match &origin.homes {
+        _ if matches!(kind, Kind::Home { .. }) => Company::ForAnother,
+        Some(homes) => Company::WithHomes(Arc::clone(homes)),
+        None => Company::Alone,
+    }
+}
+
+/// Whether the tags of a response are shown: to those who must know them when we purge.
+const fn tag_line(kind: Kind) -> TagLine {
+    match kind {
+        Kind::Fetch | Kind::Home { .. } => TagLine::Shown,
+        Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => TagLine::Hidden,
+    }
+}
+
 /// What of an object answers `request`.
 fn judgement_of(stored: &Stored, request: &Request<'_, '_>) -> Judgement {
     let conditions = Conditions::for_cache(request);
@@ -413,6 +441,22 @@ pub(super) const fn part_of_cache(freshness: Freshness) -> CacheResult {
     match freshness {
         Freshness::Fresh => CacheResult::Hit,
         Freshness::Spared | Freshness::Shown | Freshness::Stale => CacheResult::Stale,
+    }
+}
+
+/// What an answer for an origin says of itself: to another rescue server that it comes from the
+/// object's home, to visitors where the page truly lives.
+fn push_company_lines(
+    request: &Request<'_, '_>,
+    visit: &Visit,
+    origin: Option<&OriginRoute>,
+    out: &mut Vec<u8>,
+) {
+    match visit.kind {
+        Kind::Home { .. } => out.extend_from_slice(HOME_LINE),
+        Kind::Own | Kind::Fetch | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
+            push_alias_lines(request, origin, out)
+        }
     }
 }
 

@@ -143,7 +143,7 @@ impl Core {
                 counters.redirect_bytes.add(bytes);
                 counters.slot(slot).redirect_bytes.add(bytes);
             }
-            Kind::Rescue { slot } => {
+            Kind::Rescue { slot } | Kind::Home { slot } => {
                 counters.rescue_bytes.add(bytes);
                 counters.slot(slot).rescue_bytes.add(bytes);
             }
@@ -163,7 +163,7 @@ impl Core {
                 counters.redirects.add(1);
                 counters.slot(slot).redirects.add(1);
             }
-            Kind::Rescue { slot } => {
+            Kind::Rescue { slot } | Kind::Home { slot } => {
                 counters.rescue_requests.add(1);
                 counters.slot(slot).rescue_requests.add(1);
             }

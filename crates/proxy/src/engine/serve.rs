@@ -7,7 +7,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use levee_control::{Ask, Redirectability, Verdict};
+use levee_control::{Ask, OriginRoute, Redirectability, Verdict};
 use levee_vocab::Timestamp;
 
 use super::work::Work;
@@ -90,6 +90,9 @@ impl Core {
 
     fn kind(&self, route: &Route, request: &Request<'_, '_>) -> Kind {
         match route {
+            Route::Rescued(origin) if shows_key(origin, request) => {
+                Kind::Home { slot: origin.slot }
+            }
             Route::Rescued(origin) => Kind::Rescue { slot: origin.slot },
             Route::Own(_) if self.fetch_link(request).is_some() => Kind::Fetch,
             Route::Own(_) | Route::Restored(_) | Route::Expired(_) | Route::Nobody => Kind::Own,
@@ -112,10 +115,10 @@ impl Core {
     }
 
     /// The Gate's word. It is not asked about what must be answered in any case: our rescue
-    /// servers' fetches, and the words that send a visitor back to where he belongs.
+    /// servers' fetches, what many visitors of another rescue server wait for, and the words that send a visitor back to where he belongs.
     fn verdict(&mut self, visit: &Visit, work: &Work, ask: &Ask) -> Verdict {
         let is_asked = match visit.kind {
-            Kind::Fetch => false,
+            Kind::Fetch | Kind::Home { .. } => false,
             Kind::Own | Kind::Rescue { .. } => work.is_asked(),
             Kind::Redirect { .. } | Kind::Refusal => false,
         };
@@ -242,6 +245,14 @@ impl Core {
             Settled::Keep if waits_for_body || too_long => Closing::Close,
             Settled::Keep => Closing::for_request(request),
         }
+    }
+}
+
+/// Whether a request for an origin comes from another of its rescue servers.
+fn shows_key(origin: &OriginRoute, request: &Request<'_, '_>) -> bool {
+    match (&origin.homes, request.fields.home_key) {
+        (Some(homes), Some(shown)) => homes.key().matches(shown),
+        (None, _) | (_, None) => false,
     }
 }
 

@@ -99,6 +99,11 @@ impl Work {
         }
     }
 
+    /// Whether it is an object of the cache that is not old.
+    pub fn is_fresh(&self, now: Timestamp) -> bool {
+        self.part_of_cache(now) == CacheResult::Hit
+    }
+
     /// Whether it must be fetched.
     pub const fn is_miss(&self) -> bool {
         match self {
@@ -146,6 +151,10 @@ impl Core {
         if request.expectation() == Expectation::Odd {
             return Work::Plain(Plain::new(417));
         }
+        // We are nobody's home but theirs who show the key. Whoever asks is better off with the origin.
+        if request.fields.home_key.is_some() && !matches!(kind, Kind::Home { .. }) {
+            return Work::Plain(Plain::new(421));
+        }
         match route {
             Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
             Route::Own(_) if request.method == "PURGE" => Work::Purge,
@@ -153,7 +162,7 @@ impl Core {
                 Some(port) => Work::ToHttps { site: *site, port },
                 None => self.own(connection, *site, request, kind),
             },
-            Route::Rescued(origin) => self.rescued(origin, request),
+            Route::Rescued(origin) => self.rescued(origin, request, kind),
             Route::Restored(until) => Work::Plain(later(until.since(self.now))),
             Route::Expired(origin) => Work::Back {
                 status: match request.is_get_or_head() {

@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use super::Shared;
 use super::counters::count;
+use super::homes::is_elsewhere;
 use super::table::{Table, Ticket};
 use super::task::Fetch;
 use crate::cache::{CacheKey, Stored};
@@ -92,14 +93,18 @@ impl Shared {
     }
 
     /// Whether many ask for it, and somebody would have to wait at its end. An origin that we
-    /// rescue is not asked early for what may be shown while it is renewed: its link is full.
+    /// rescue is not asked early for what may be shown while it is renewed: its link is full. What
+    /// has its home elsewhere is renewed there: until then it is as old as ours.
     fn is_worth_renewing(&self, key: &CacheKey, asker: &Asker, fresh: &Stored) -> bool {
         let hits = self.settings.refresh_hits;
         let is_hot = hits.is_some_and(|hits| self.cache.asks(key) >= hits);
         is_hot
             && match asker.source.purpose {
                 Purpose::Upstream => true,
-                Purpose::Rescue => fresh.shown_until <= fresh.fresh_until,
+                Purpose::Rescue => {
+                    let is_elsewhere = is_elsewhere(&asker.source.company, &asker.key);
+                    fresh.shown_until <= fresh.fresh_until && !is_elsewhere
+                }
             }
     }
 

@@ -97,7 +97,7 @@ impl<'a> Filling<'a> {
     async fn take(&mut self, piece: Bytes) {
         let shared = Arc::clone(&self.fetch.shared);
         let length = piece.len() as u64;
-        shared.tally.received(&self.fetch.asker.key.space, length);
+        self.fetch.note_received(length);
         let held = self.fetch.ticket.flight.push(piece);
         match &self.place {
             Place::Memory => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::homes::{HomeException, HomeTally};
 use crate::flight::{FetchError, Space, lock};
 
 /// All figures at one moment.
@@ -40,6 +41,15 @@ pub struct FetchCounters {
     pub purged: u64,
     /// Bytes of heads and bodies from sources.
     pub bytes: u64,
+    /// Requests sent to other rescue servers as the homes of objects.
+    pub home_asks: u64,
+    /// Of these, those that a home answered.
+    pub home_answers: u64,
+    /// Bytes of heads and bodies from homes.
+    pub home_bytes: u64,
+    /// How often the origin, or the next home, was asked for an object that has its home elsewhere,
+    /// by reason.
+    pub home_exceptions: BTreeMap<&'static str, u64>,
     /// Failed fetches by cause.
     pub errors: BTreeMap<&'static str, u64>,
     /// Bytes by source.
@@ -78,6 +88,7 @@ pub(crate) struct Tally {
     pub early_renewals: AtomicU64,
     pub purges: AtomicU64,
     pub purged: AtomicU64,
+    pub(super) homes: HomeTally,
     errors: [AtomicU64; FetchError::ALL.len()],
     sources: Mutex<BTreeMap<Space, SourceCounters>>,
 }
@@ -115,6 +126,7 @@ impl Tally {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let sources = lock(&self.sources).clone();
         let errors = FetchError::ALL.iter().zip(&self.errors);
+        let exceptions = HomeException::ALL.iter().zip(&self.homes.exceptions);
         FetchCounters {
             hits: value(&self.hits),
             stale_hits: value(&self.stale_hits),
@@ -131,6 +143,12 @@ impl Tally {
             purges: value(&self.purges),
             purged: value(&self.purged),
             bytes: sources.values().map(|source| source.bytes).sum(),
+            home_asks: value(&self.homes.asks),
+            home_answers: value(&self.homes.answers),
+            home_bytes: value(&self.homes.bytes),
+            home_exceptions: exceptions
+                .map(|(why, counter)| (why.label(), value(counter)))
+                .collect(),
             errors: errors
                 .map(|(error, counter)| (error.label(), value(counter)))
                 .collect(),

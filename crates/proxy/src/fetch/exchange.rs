@@ -44,8 +44,8 @@ pub(super) struct Reply {
 type Timed = (Response<Incoming>, Duration);
 
 /// Why an attempt came to nothing.
-struct Failed {
-    error: FetchError,
+pub(super) struct Failed {
+    pub error: FetchError,
     /// The request's body, where nothing was sent.
     unsent: Option<Upload>,
 }
@@ -96,6 +96,9 @@ impl Fetch {
 
     fn request(&self, upload: Upload) -> Result<Request<Upload>, FetchError> {
         let mut request = build(&self.asker, &self.intent, upload)?;
+        if let Some(asked) = &self.asked {
+            asked.mark(request.headers_mut())?;
+        }
         if self.body.as_ref().is_some_and(BodyReceiver::is_tunnel) {
             tunnel::ask_for(request.headers_mut());
         }
@@ -147,7 +150,7 @@ impl Fetch {
 
     /// One attempt at one server: once more on a fresh connection where a reused one proved dead
     /// and nothing forbids it.
-    async fn attempt(
+    pub(super) async fn attempt(
         &self,
         way: &Way,
         upload: Upload,
@@ -188,7 +191,7 @@ impl Fetch {
             unsent: None,
         };
         let request = self.request(upload).map_err(sent)?;
-        self.shared.tally.fetched(&self.asker.key.space);
+        self.note_sent();
         let begun = Instant::now();
         match patience.wait(lease.send(request)).await.map_err(sent)? {
             Ok(response) if is_coded(response.headers()) => Err(sent(FetchError::Malformed)),
@@ -201,14 +204,12 @@ impl Fetch {
         }
     }
 
-    fn replied(&self, (response, delay): Timed, lease: Lease) -> Reply {
+    pub(super) fn replied(&self, (response, delay): Timed, lease: Lease) -> Reply {
         let (parts, body) = response.into_parts();
         let heads = parts.headers.iter();
         let head = heads.map(|(name, value)| name.as_str().len() + value.len() + 4);
         let bytes = head.sum::<usize>() + "HTTP/1.1 200 \r\n\r\n".len();
-        self.shared
-            .tally
-            .received(&self.asker.key.space, bytes as u64);
+        self.note_received(bytes as u64);
         let arrival = Arrival {
             at: self.shared.now(),
             date: SystemTime::now(),
@@ -232,7 +233,7 @@ impl Failed {
 }
 
 /// How long a response may take.
-struct Patience {
+pub(super) struct Patience {
     limit: Duration,
     /// For all attempts together: twice the limit, so that the second upstream has its full time
     /// where the first used all of its own, and nobody waits for a third.
@@ -242,7 +243,7 @@ struct Patience {
 }
 
 impl Patience {
-    fn new(limit: Duration, body: Option<&BodyReceiver>) -> Self {
+    pub fn new(limit: Duration, body: Option<&BodyReceiver>) -> Self {
         Self {
             limit,
             deadline: Instant::now() + limit * 2,

@@ -182,6 +182,7 @@ impl Shared {
 
     /// As a purge, without counting as one.
     pub(super) fn go_through(&self, spaces: &Spaces, purge: &Purge) -> u64 {
+        lock(&self.homes).purged(self.now(), spaces, purge);
         let number = lock(&self.table).purge_begins(spaces, purge);
         let objects = self.cache.purge(spaces, purge, self.now());
         lock(&self.table).log.purge_ends(number);

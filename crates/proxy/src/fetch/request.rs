@@ -13,25 +13,28 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Uri};
 use hyper::body::{Body, Frame, SizeHint};
 
+use super::HOME_FIELD;
 use crate::cache::Stored;
 use crate::cacheability::{Credentials, DEVICE, normal_encodings};
 use crate::connection_fields::{is_of_connection, welcomes_trailers};
 use crate::flight::{
-    Asker, BodyReceiver, BrokenOff, FetchError, Miss, Purpose, RequestHeaders, Source, SpaceRef,
+    Asker, BodyReceiver, BrokenOff, Company, FetchError, Miss, Purpose, RequestHeaders, Source,
+    SpaceRef,
 };
 
 /// Our name in Via.
 pub(super) const PSEUDONYM: &str = "levee";
 /// Carries the secret of a rescue.
-const FETCH_KEY: &str = "levee-fetch";
+pub(super) const FETCH_KEY: &str = "levee-fetch";
 
 /// Fields that end here beside those of the connection: they are for us alone, or we write them
 /// ourselves.
-const OURS: [&str; 7] = [
+const OURS: [&str; 8] = [
     "content-length",
     "expect",
     "host",
-    "levee-fetch",
+    FETCH_KEY,
+    HOME_FIELD,
     "proxy-authenticate",
     "proxy-authorization",
     "trailer",
@@ -93,6 +96,14 @@ impl Asker {
             credentials,
         };
         (Box::new(asker), miss.body)
+    }
+
+    /// Whether it is another rescue server that asks us as the object's home.
+    pub(super) const fn is_another(&self) -> bool {
+        match &self.source.company {
+            Company::ForAnother => true,
+            Company::Alone | Company::WithHomes(_) => false,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use http::header::{self, HeaderMap, HeaderValue};
 use http::response::Parts;
 use levee_vocab::Timestamp;
 
+use super::HOME_FIELD;
 use crate::cacheability::{BodyEnd, age_on_arrival};
 use crate::connection_fields::ConnectionFields;
 use crate::flight::{Forwarding, Purpose, ResponseHead, Why};
@@ -14,10 +15,11 @@ use crate::tags::{TAG_FIELDS, Tags};
 
 /// Fields that end here beside those of the connection: they are for us alone, whoever sends the
 /// response writes them anew, or they would lead visitors past us (Alt-Svc).
-const OURS: [&str; 5] = [
+const OURS: [&str; 6] = [
     "age",
     "alt-svc",
     "content-length",
+    HOME_FIELD,
     "proxy-authenticate",
     "via",
 ];

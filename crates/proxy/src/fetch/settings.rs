@@ -30,6 +30,10 @@ pub struct FetchSettings {
     pub connect_timeout: Duration,
     /// Time from a request's turn to the first byte of its response, with a second attempt.
     pub first_byte_timeout: Duration,
+    /// Time in which another rescue server, asked as an object's home, must begin to answer. 5 s:
+    /// half of the above, so that a home that hangs leaves time for the origin; and twice what the
+    /// origin needs to find it dead.
+    pub home_wait: Duration,
     /// Time without any byte of a body.
     pub body_timeout: Duration,
     /// Time for a whole body that many wait for, however steadily it trickles. An hour: 190 MB over
@@ -85,8 +89,8 @@ pub struct FetchSettings {
     /// Whether visitors may ask for something newer than what is stored. Not by default: browsers
     /// do it with each reload.
     pub wishes: Wishes,
-    /// How often our name may stand in the Via field of a request: visitor, rescue server, origin
-    /// server and upstream are all Levees at most.
+    /// How often our name may stand in the Via field of a request: visitor, rescue server, home,
+    /// origin server and upstream are all Levees at most.
     pub hops_max: usize,
 }
 
@@ -138,6 +142,7 @@ impl Default for FetchSettings {
             disk: None,
             connect_timeout: Duration::from_secs(2),
             first_byte_timeout: Duration::from_secs(10),
+            home_wait: Duration::from_secs(5),
             body_timeout: Duration::from_secs(10),
             total_timeout: Duration::from_secs(3600),
             wait_max: Duration::from_secs(15),
@@ -161,7 +166,7 @@ impl Default for FetchSettings {
             stale_trust: Duration::from_secs(60),
             refresh_hits: Some(10),
             wishes: Wishes::Ignored,
-            hops_max: 2,
+            hops_max: 3,
         }
     }
 }

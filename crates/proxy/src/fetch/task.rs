@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use super::body::Filling;
 use super::counters::count;
 use super::exchange::Reply;
+use super::homes::{Asked, HomeException};
 use super::lane::Turn;
 use super::purges::Overtaken;
 use super::request::Intent;
@@ -47,6 +48,8 @@ pub(super) struct Fetch {
     pub body: Option<BodyReceiver>,
     /// Bytes counted in `Shared::in_flight`.
     pub reserved: u64,
+    /// The object's home, where it answers in the place of the source.
+    pub asked: Option<Asked>,
 }
 
 impl Fetch {
@@ -64,6 +67,7 @@ impl Fetch {
             intent: Intent::Share(stale),
             body: None,
             reserved: 0,
+            asked: None,
         }
     }
 
@@ -81,6 +85,7 @@ impl Fetch {
             intent: Intent::Pass,
             body,
             reserved: 0,
+            asked: None,
         }
     }
 
@@ -90,16 +95,16 @@ impl Fetch {
             let target = String::from_utf8_lossy(&self.asker.key.target);
             tracing::debug!("fetching {target} from {}: {error}", self.asker.key.space);
             self.shared.tally.failed(error);
+            self.home_failed(HomeException::Broken);
             self.ticket.flight.fail(error);
         }
     }
 
     async fn fly(&mut self) -> Result<(), FetchError> {
         let permit = self.tunnel_permit()?;
-        let turn = self.turn().await;
-        let reply = match &turn {
-            Ok(_) => self.exchange().await,
-            Err(overloaded) => Err(*overloaded),
+        let (turn, reply) = match self.ask_home().await {
+            Some(reply) => (None, Ok(reply)),
+            None => self.ask_source().await,
         };
         let reply = match reply {
             Ok(reply) => reply,
@@ -116,6 +121,14 @@ impl Fetch {
         }
         drop(permit);
         self.deliver(reply).await
+    }
+
+    /// Asks the source when it is our turn, which lasts as long as it is held.
+    async fn ask_source(&mut self) -> (Option<Turn>, Result<Reply, FetchError>) {
+        match self.turn().await {
+            Ok(turn) => (Some(turn), self.exchange().await),
+            Err(overloaded) => (None, Err(overloaded)),
+        }
     }
 
     /// Waits until few enough fetches from this source run.

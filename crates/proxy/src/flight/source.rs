@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
+use levee_control::Homes;
 use levee_vocab::FetchKey;
 use levee_wire::ProxiedAddresses;
 
@@ -26,6 +27,19 @@ pub struct Source {
     pub ttl: Duration,
     /// Why we fetch.
     pub purpose: Purpose,
+    /// Who else has a part in it.
+    pub company: Company,
+}
+
+/// Whether other rescue servers of the same origin have a part in a fetch.
+#[derive(Clone, Debug)]
+pub enum Company {
+    /// None: nobody else helps the origin, or the object is our own.
+    Alone,
+    /// The object's home is to be asked before the origin.
+    WithHomes(Arc<Homes>),
+    /// Another asks us as the object's home: for something fresh, and we ask the origin.
+    ForAnother,
 }
 
 /// Where to connect to.

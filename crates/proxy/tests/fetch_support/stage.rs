@@ -15,8 +15,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use levee_proxy::{
-    FetchError, FetchSettings, Fetcher, Miss, ObjectKey, Overloaded, Place, Progress, Purpose,
-    ResponseHead, Source, Space, Spaces, Stored, UpstreamSettings, Upstreams, Waiting, Waker,
+    Company, FetchError, FetchSettings, Fetcher, Miss, ObjectKey, Overloaded, Place, Progress,
+    Purpose, ResponseHead, Source, Space, Spaces, Stored, UpstreamSettings, Upstreams, Waiting,
+    Waker,
 };
 use levee_vocab::Timestamp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -294,6 +295,7 @@ impl Request {
                 key: None,
                 ttl: Duration::from_secs(60),
                 purpose: Purpose::Rescue,
+                company: Company::Alone,
             },
         }
     }
@@ -319,6 +321,7 @@ impl Request {
                 key: None,
                 ttl: Duration::from_secs(60),
                 purpose: Purpose::Upstream,
+                company: Company::Alone,
             },
         }
     }

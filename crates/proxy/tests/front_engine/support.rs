@@ -219,6 +219,7 @@ pub fn rescuing(address: SocketAddr, phase: OriginPhase) -> RoutePlan {
         alias,
         key: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
         ttl: Duration::from_secs(60),
+        homes: None,
         phase,
     }));
     plan

@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 
 use levee_control::RescueCall;
-use levee_vocab::{ByteRate, FetchKey, LinkId, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peer, Timestamp, WebAddress};
 
 use crate::world::SiteId;
 
@@ -51,7 +51,9 @@ pub enum Message {
     Rejected,
     /// `RATE`.
     Rate(ByteRate),
-    /// `200 OK` to a RATE or SHUTDOWN.
+    /// `PEERS`.
+    Peers(Vec<Peer>),
+    /// `200 OK` to a RATE, PEERS or SHUTDOWN.
     Answer,
     /// `SHUTDOWN`.
     Shutdown,

@@ -1,7 +1,7 @@
 //! What a site does on its rescue links.
 
 use levee_control::{Candidate, Input, LinkLoss, Rejection, RescueCall};
-use levee_vocab::{ByteRate, FetchKey, LinkId, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peers, WebAddress};
 
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use crate::world::{SiteId, World};
 
 /// How long a site waits for the answer to its SHUTDOWN.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// What rescue servers show each other: nobody here pretends to be one.
+const PEERS_KEY: FetchKey = FetchKey::from_bytes([0; 16]);
 
 impl World {
     pub(crate) fn call_for_help(
@@ -173,6 +176,7 @@ impl World {
                 // Both ends said SHUTDOWN at once: each gets its answer.
                 Message::Shutdown => self.send(end.site, end.link, Message::Answer),
                 Message::Rate(_)
+                | Message::Peers(_)
                 | Message::Sos(_)
                 | Message::Accepted { .. }
                 | Message::Rejected => {}
@@ -233,7 +237,11 @@ impl World {
                 Side::Opener => self.refuse(id, link, Rejection::Unreachable),
                 Side::Acceptor => self.lose(id, link),
             },
-            Message::Sos(_) | Message::Rate(_) | Message::Answer | Message::Shutdown => {}
+            Message::Sos(_)
+            | Message::Rate(_)
+            | Message::Peers(_)
+            | Message::Answer
+            | Message::Shutdown => {}
         }
     }
 
@@ -244,6 +252,12 @@ impl World {
             Message::Rate(rate) => {
                 self.send(id, link, Message::Answer);
                 self.tell(id, Input::RateReceived { link, rate });
+            }
+            Message::Peers(members) => {
+                self.send(id, link, Message::Answer);
+                let key = PEERS_KEY;
+                let peers = Peers { key, members };
+                self.tell(id, Input::PeersReceived { link, peers });
             }
             Message::Answer => self.tell(id, Input::AnswerReceived { link }),
             Message::Shutdown => {

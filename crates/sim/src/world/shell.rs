@@ -141,6 +141,7 @@ impl World {
             Output::TellRate { link, rate } => {
                 self.send(id, link, Message::Rate(on_the_wire(rate)))
             }
+            Output::TellPeers { link, members } => self.send(id, link, Message::Peers(members)),
             Output::ShutDown { link, .. } => self.shut_down(id, link),
             Output::DropLink { link } => self.close_link(id, link),
             Output::SearchRegistry { count } => self.search_registry(id, count),

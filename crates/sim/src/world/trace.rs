@@ -101,6 +101,9 @@ fn describe_input(input: &Input) -> Told {
             Told::Always(format!("SOS from {} on {link}", call.origin.host))
         }
         Input::RateReceived { link, rate } => Told::WithOutputs(format!("RATE {rate} on {link}")),
+        Input::PeersReceived { link, peers } => {
+            Told::WithOutputs(format!("PEERS on {link}, {} of them", peers.members.len()))
+        }
         Input::AnswerReceived { link } => Told::WithOutputs(format!("answer on {link}")),
         Input::ShutdownReceived { link } => Told::Always(format!("SHUTDOWN on {link}")),
         Input::LinkLost { link, loss } => Told::WithOutputs(format!("lost {link}: {loss}")),
@@ -124,6 +127,7 @@ fn describe_output(output: &Output) -> Option<String> {
         Output::DropLink { link } => Some(format!("drop {link}")),
         Output::Explain(reason) => describe_reason(reason),
         Output::TellRate { .. }
+        | Output::TellPeers { .. }
         | Output::SearchRegistry { .. }
         | Output::Register { .. }
         | Output::SwapPlan
