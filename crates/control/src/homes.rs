@@ -9,10 +9,10 @@
 //!
 //! Without homes each rescue server fetches each object, and what a crowd costs the origin grows
 //! with the help that it gets. So rescue servers that know each other ask an object's home first,
-//! and the home asks the origin. Homes are found by weighted rendezvous hashing (Thaler and Ravishankar
-//! 1998; weights by the logarithmic method): each member gets the score `-weight / ln(u)`, with `u`
-//! in (0, 1) drawn from a hash of member and object, and the highest score wins. When a member comes
-//! or leaves, only objects that are then its own, or were, move.
+//! and the home asks the origin. Homes are found by weighted rendezvous hashing (Thaler and
+//! Ravishankar 1998; weights by the logarithmic method): each member gets the score
+//! `-weight / ln(u)`, with `u` in (0, 1) drawn from a hash of member and object, and the highest
+//! score wins. When a member comes or leaves, only objects that are then its own, or were, move.
 //!
 //! All members must find the same home, so the hash is part of the protocol: FNV-1a of 64 bits over
 //! `host:port` of a member's alias, and over `host:port`, a zero byte and the target as sent of an

@@ -13,6 +13,8 @@ mod crowd;
 mod deaths;
 #[path = "real_faults/disk.rs"]
 mod disk;
+#[path = "real_faults/homes.rs"]
+mod homes;
 #[path = "real_faults/http.rs"]
 mod http;
 #[path = "real_faults/link.rs"]

@@ -245,7 +245,8 @@ async fn a_fetch_for_a_rescue_carries_the_key_and_nothing_of_the_visitor() {
 async fn a_request_that_went_in_circles_is_refused() {
     let origin = Origin::says(&ok("", "page")).await;
     let stage = Stage::new(FetchSettings::default());
-    let looping = Request::rescue(&origin, "/").with("Via", "1.1 levee, 1.1 levee, 1.1 levee");
+    let looping =
+        Request::rescue(&origin, "/").with("Via", "1.1 levee, 1.1 levee, 1.1 levee, 1.1 levee");
     let error = stage.get(&looping).await.unwrap_err();
     assert_eq!((error, error.status().as_u16()), (FetchError::Loop, 508));
     let chain = Request::rescue(&origin, "/").with("Via", "1.1 levee, 1.1 other (levee)");

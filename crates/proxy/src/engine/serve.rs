@@ -115,7 +115,8 @@ impl Core {
     }
 
     /// The Gate's word. It is not asked about what must be answered in any case: our rescue
-    /// servers' fetches, what many visitors of another rescue server wait for, and the words that send a visitor back to where he belongs.
+    /// servers' fetches, what many visitors of another rescue server wait for, and the words that
+    /// send a visitor back to where he belongs.
     fn verdict(&mut self, visit: &Visit, work: &Work, ask: &Ask) -> Verdict {
         let is_asked = match visit.kind {
             Kind::Fetch | Kind::Home { .. } => false,

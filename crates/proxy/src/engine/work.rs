@@ -151,7 +151,7 @@ impl Core {
         if request.expectation() == Expectation::Odd {
             return Work::Plain(Plain::new(417));
         }
-        // We are nobody's home but theirs who show the key. Whoever asks is better off with the origin.
+        // We are a home to those who show the key. Whoever else asks is better off with the origin.
         if request.fields.home_key.is_some() && !matches!(kind, Kind::Home { .. }) {
             return Work::Plain(Plain::new(421));
         }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 
-use levee_control::{OriginPhase, RoutePlan};
-use levee_vocab::{LinkId, Timestamp};
+use levee_control::{Homes, OriginPhase, RoutePlan};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peer, Peers, Timestamp};
 
-use crate::support::{Setup, origin, rescuing};
+use crate::support::{Running, Setup, origin, rescuing, web};
 
 const PAGE: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: \"x\"\r\n\
     Content-Length: 5\r\nConnection: close\r\n\r\nhello";
@@ -211,4 +211,64 @@ fn log_lines_are_taken_only_from_our_rescue_servers() {
     let get = running.ask(&at("site.example", "GET", "/.levee/access-log", &with_key));
     assert_eq!(get.status, 405);
     assert_eq!(running.get("/.levee/else").status, 404);
+}
+
+/// An origin that says this of its only page, rescued by us and another.
+fn with_another(page: &'static str) -> Running {
+    let mut plan = rescuing(origin(move |_| page.into()), OriginPhase::Live);
+    let peers = Peers {
+        key: FetchKey::from_bytes([7; 16]),
+        members: vec![Peer {
+            alias: web("www-vh1.other.example", 80),
+            address: "192.0.2.7".parse().unwrap(),
+            rate: ByteRate::from_kilobytes(100),
+        }],
+    };
+    let alias = web("site-vh1.alias.example", 8080);
+    let homes = Homes::new(&peers, &alias).unwrap();
+    Arc::make_mut(&mut plan.hosts.origins[0]).homes = Some(Arc::new(homes));
+    Setup {
+        plan,
+        ..Setup::default()
+    }
+    .start()
+}
+
+#[test]
+fn another_rescue_server_is_answered_as_a_home_answers() {
+    let running = with_another(
+        "HTTP/1.1 200 OK\r\nSurrogate-Key: a b\r\nCDN-Cache-Control: max-age=60\r\n\
+         Content-Length: 5\r\nConnection: close\r\n\r\nhello",
+    );
+    let alias = "site-vh1.alias.example:8080";
+    let shows = format!("Levee-Home: {}\r\n", "07".repeat(16));
+    for _ in 0..2 {
+        let response = running.ask(&at(alias, "GET", "/a", &shows));
+        assert_eq!((response.status, response.text()), (200, "hello"));
+        assert_eq!(response.header("levee-home"), "yes");
+        assert_eq!(response.header("surrogate-key"), "a b");
+        assert_eq!(response.header("cdn-cache-control"), "max-age=60");
+        assert_eq!(response.header("link"), "");
+        assert_eq!(response.header("x-robots-tag"), "");
+    }
+    let visitor = running.ask(&at(alias, "GET", "/a", ""));
+    assert_eq!(visitor.header("levee-home"), "");
+    assert_eq!(visitor.header("surrogate-key"), "");
+    assert_eq!(visitor.header("x-robots-tag"), "noindex");
+    let sample = running.sample_until(|sample| sample.rescue_requests == 3);
+    assert_eq!(sample.slots[&9].rescue_bytes, sample.bytes);
+}
+
+#[test]
+fn who_pretends_to_be_another_rescue_server_is_sent_away() {
+    let running = with_another(PAGE);
+    let alias = "site-vh1.alias.example:8080";
+    let wrong = format!("Levee-Home: {}\r\n", "08".repeat(16));
+    let right = format!("Levee-Home: {}\r\n", "07".repeat(16));
+    let ask = |host, method, lines: &str| running.ask(&at(host, method, "/a", lines)).status;
+    assert_eq!(ask(alias, "GET", &wrong), 421);
+    assert_eq!(ask(alias, "GET", "Levee-Home: yes\r\n"), 421);
+    assert_eq!(ask(alias, "POST", &right), 421);
+    assert_eq!(ask("site.example", "GET", &right), 421);
+    assert_eq!(ask(alias, "GET", ""), 200);
 }
