@@ -207,6 +207,7 @@ impl World {
                 to,
                 message,
             } => self.message_arrives(connection, to, message),
+            Arrival::Ask { fetcher, object } => self.ask_arrives(site, fetcher, object),
             Arrival::Fetch {
                 fetcher,
                 object,
@@ -234,8 +235,8 @@ impl World {
             Inner::FetchEnded {
                 object,
                 fetcher,
-                bytes,
-            } => self.fetch_ended(site, &object, fetcher, bytes),
+                brought,
+            } => self.fetch_ended(site, object, fetcher, brought),
         }
     }
 

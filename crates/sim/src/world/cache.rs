@@ -1,13 +1,15 @@
 //! The objects that a rescue server holds for its origins, and the fetches under way.
 //!
 //! One fetch for an object and its lifetime, however many visitors wait for it (R8). For one more
-//! lifetime nobody waits: the old copy is shown while it is fetched anew.
+//! lifetime nobody waits: the old copy is shown while it is fetched anew. Another rescue server that
+//! asks us as the object's home waits: it is given what is fresh.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
 
+use crate::world::event::Fetcher;
 use crate::world::request::RequestId;
 
 /// An object of an origin. Objects of two origins never mix: the origin is part of the key.
@@ -41,11 +43,43 @@ pub enum Lookup {
     },
 }
 
+/// What the cache says to another rescue server, for which we are the object's home.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It is here.
+    Hit(Brought),
+    /// It is being fetched; the ask waits with the others.
+    Joined,
+    /// The ask waits, and a fetch must begin.
+    Missed {
+        /// Number of that fetch.
+        flight: u64,
+    },
+}
+
+/// An object on its way from one site to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// Its size.
+    pub bytes: u64,
+    /// For how long it is fresh yet; none where its origin does not say.
+    pub fresh_for: Option<Duration>,
+}
+
+/// Who waits for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiter {
+    /// A visitor.
+    Visitor(RequestId),
+    /// Another rescue server.
+    Another(Fetcher),
+}
+
 /// What became of a fetch that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// The requests that waited for it.
-    pub waiting: Vec<RequestId>,
+    /// Who waited for it.
+    pub waiting: Vec<Waiter>,
     /// Whether an old copy stands in.
     pub instead: Instead,
 }
@@ -78,7 +112,7 @@ pub struct RescueCache {
 #[derive(Debug)]
 struct Flight {
     number: u64,
-    waiting: Vec<RequestId>,
+    waiting: Vec<Waiter>,
 }
 
 #[derive(Debug)]
@@ -97,6 +131,7 @@ impl RescueCache {
             Some(object) if now < object.shown_until => Some(object.bytes),
             Some(_) | None => None,
         };
+        let waiter = Waiter::Visitor(request);
         match (shown, self.flights.get_mut(key)) {
             (Some(bytes), Some(_)) => Lookup::Hit(bytes),
             (Some(bytes), None) => Lookup::Renewed {
@@ -104,35 +139,57 @@ impl RescueCache {
                 flight: self.begin_flight(key, Vec::new()),
             },
             (None, Some(flight)) => {
-                flight.waiting.push(request);
+                flight.waiting.push(waiter);
                 Lookup::Joined
             }
             (None, None) => Lookup::Missed {
-                flight: self.begin_flight(key, vec![request]),
+                flight: self.begin_flight(key, vec![waiter]),
             },
         }
     }
 
-    fn begin_flight(&mut self, key: &ObjectKey, waiting: Vec<RequestId>) -> u64 {
+    /// Asks for an object on behalf of another rescue server.
+    pub fn ask_as_home(&mut self, now: Timestamp, key: &ObjectKey, fetcher: Fetcher) -> Asked {
+        if let Some(object) = self.objects.get(key)
+            && now < object.fresh_until
+        {
+            return Asked::Hit(Brought {
+                bytes: object.bytes,
+                fresh_for: Some(object.fresh_until.since(now)),
+            });
+        }
+        let waiter = Waiter::Another(fetcher);
+        match self.flights.get_mut(key) {
+            Some(flight) => {
+                flight.waiting.push(waiter);
+                Asked::Joined
+            }
+            None => Asked::Missed {
+                flight: self.begin_flight(key, vec![waiter]),
+            },
+        }
+    }
+
+    fn begin_flight(&mut self, key: &ObjectKey, waiting: Vec<Waiter>) -> u64 {
         self.fetches += 1;
         let number = self.fetches;
         self.flights.insert(key.clone(), Flight { number, waiting });
         number
     }
 
-    /// Fetch number `flight` brought the object, which is fresh for `ttl`. Gives the requests that
-    /// waited for it.
+    /// Fetch number `flight` brought the object, whose lifetime is `ttl` where it states none. Gives
+    /// those who waited for it.
     pub fn store(
         &mut self,
         now: Timestamp,
         key: &ObjectKey,
         flight: u64,
-        bytes: u64,
+        brought: Brought,
         ttl: Duration,
-    ) -> Vec<RequestId> {
-        let fresh_until = now + ttl;
+    ) -> Vec<Waiter> {
+        let fresh_until = now + brought.fresh_for.unwrap_or(ttl);
         let object = Object {
-            bytes,
+            bytes: brought.bytes,
             fresh_until,
             shown_until: fresh_until + ttl,
             stale_until: fresh_until + ttl.max(STALE_MAX),
@@ -165,7 +222,7 @@ impl RescueCache {
         GivenUp { waiting, instead }
     }
 
-    fn end_flight(&mut self, key: &ObjectKey, flight: u64) -> Vec<RequestId> {
+    fn end_flight(&mut self, key: &ObjectKey, flight: u64) -> Vec<Waiter> {
         match self.flights.get(key) {
             Some(under_way) if under_way.number == flight => {
                 let ended = self.flights.remove(key);
@@ -175,12 +232,16 @@ impl RescueCache {
         }
     }
 
-    /// Every request that waits for a fetch.
+    /// Every visitor's request that waits for a fetch. Another rescue server sees the connection
+    /// close, or gives up by itself.
     pub fn take_waiting(&mut self) -> Vec<RequestId> {
-        let flights = std::mem::take(&mut self.flights);
-        flights
-            .into_values()
-            .flat_map(|flight| flight.waiting)
+        let flights = std::mem::take(&mut self.flights).into_values();
+        let waiting = flights.flat_map(|flight| flight.waiting);
+        waiting
+            .filter_map(|waiter| match waiter {
+                Waiter::Visitor(request) => Some(request),
+                Waiter::Another(_) => None,
+            })
             .collect()
     }
 }
@@ -193,6 +254,15 @@ mod tests {
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_seconds(seconds)
+    }
+
+    fn brought(bytes: u64) -> Brought {
+        let fresh_for = None;
+        Brought { bytes, fresh_for }
+    }
+
+    const fn visitor(number: usize) -> Waiter {
+        Waiter::Visitor(RequestId(number))
     }
 
     fn key() -> ObjectKey {
@@ -209,8 +279,8 @@ mod tests {
         assert_eq!(cache.ask(at(0), &key(), RequestId(1)), missed);
         assert_eq!(cache.ask(at(0), &key(), RequestId(2)), Lookup::Joined);
         assert_eq!(
-            cache.store(at(0), &key(), 1, 10, TTL),
-            [RequestId(1), RequestId(2)]
+            cache.store(at(0), &key(), 1, brought(10), TTL),
+            [visitor(1), visitor(2)]
         );
         assert_eq!(cache.ask(at(59), &key(), RequestId(3)), Lookup::Hit(10));
         assert_eq!(cache.fetches, 1);
@@ -220,7 +290,7 @@ mod tests {
     fn nobody_waits_for_the_renewal_of_an_object_for_a_second_lifetime() {
         let mut cache = RescueCache::default();
         cache.ask(at(0), &key(), RequestId(1));
-        cache.store(at(0), &key(), 1, 10, TTL);
+        cache.store(at(0), &key(), 1, brought(10), TTL);
         let renewed = Lookup::Renewed {
             bytes: 10,
             flight: 2,
@@ -228,7 +298,10 @@ mod tests {
         assert_eq!(cache.ask(at(60), &key(), RequestId(2)), renewed);
         assert_eq!(cache.ask(at(119), &key(), RequestId(3)), Lookup::Hit(10));
         assert_eq!(cache.ask(at(120), &key(), RequestId(4)), Lookup::Joined);
-        assert_eq!(cache.store(at(121), &key(), 2, 20, TTL), [RequestId(4)]);
+        assert_eq!(
+            cache.store(at(121), &key(), 2, brought(20), TTL),
+            [visitor(4)]
+        );
         // The deadline of that fetch comes when it is long over.
         cache.give_up(at(130), &key(), 2);
         assert_eq!(cache.ask(at(121), &key(), RequestId(5)), Lookup::Hit(20));
@@ -241,11 +314,11 @@ mod tests {
     fn the_old_copy_stands_in_for_an_origin_that_does_not_answer() {
         let mut cache = RescueCache::default();
         cache.ask(at(0), &key(), RequestId(1));
-        cache.store(at(0), &key(), 1, 10, TTL);
+        cache.store(at(0), &key(), 1, brought(10), TTL);
         let missed = Lookup::Missed { flight: 2 };
         assert_eq!(cache.ask(at(200), &key(), RequestId(2)), missed);
         let failed = cache.give_up(at(210), &key(), 2);
-        let waiting = vec![RequestId(2)];
+        let waiting = vec![visitor(2)];
         let instead = Instead::Stale;
         assert_eq!(failed, GivenUp { waiting, instead });
         assert_eq!(cache.ask(at(214), &key(), RequestId(3)), Lookup::Hit(10));

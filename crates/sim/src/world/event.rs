@@ -4,7 +4,7 @@ use levee_control::Candidate;
 use levee_vocab::{ByteRate, FetchKey, LinkId};
 
 use crate::world::SiteId;
-use crate::world::cache::ObjectKey;
+use crate::world::cache::{Brought, ObjectKey};
 use crate::world::links::{ConnectionId, Message, Side};
 use crate::world::request::{Answer, CrowdId, RequestId};
 
@@ -54,6 +54,13 @@ pub enum Arrival {
         /// What it says.
         message: Message,
     },
+    /// An ask by another rescue server of the same origin: we are the object's home.
+    Ask {
+        /// Who asks.
+        fetcher: Fetcher,
+        /// For what.
+        object: ObjectKey,
+    },
     /// A fetch by a rescue server.
     Fetch {
         /// Who fetches.
@@ -74,8 +81,19 @@ pub struct Fetcher {
     pub life: u32,
     /// Its link with the origin.
     pub link: LinkId,
+    /// Whom it asks.
+    pub from: From,
     /// Number of the fetch there: a late answer must not end a later fetch.
     pub flight: u64,
+}
+
+/// Whom a rescue server asks for an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// Its origin.
+    Origin,
+    /// Its home, another rescue server.
+    Home,
 }
 
 /// Something that a site planned for itself, or that answers what it asked.
@@ -101,8 +119,8 @@ pub enum Inner {
         object: ObjectKey,
         /// For which fetch.
         fetcher: Fetcher,
-        /// Its size, if the fetch went well.
-        bytes: Option<u64>,
+        /// The object, if the fetch went well.
+        brought: Option<Brought>,
     },
 }
 

@@ -131,7 +131,7 @@ impl World {
                     && ends.opener.phase == EndPhase::Closed
             }
             Event::Arrives {
-                what: Arrival::Request(_) | Arrival::Fetch { .. },
+                what: Arrival::Request(_) | Arrival::Ask { .. } | Arrival::Fetch { .. },
                 ..
             }
             | Event::Inside { .. }

@@ -1,15 +1,17 @@
 //! Fetches: how a rescue server gets what it serves for an origin.
 //!
 //! The first visitor who asks for an object causes the fetch, the others wait for it; where there
-//! is an old copy they get that. The origin charges it to its own traffic and never redirects it.
+//! is an old copy they get that. Another rescue server is asked first where the object has its home
+//! there. The origin charges a fetch to its own traffic and never redirects it; a home charges an
+//! ask to the rescue of that origin.
 
 use std::time::Duration;
 
-use levee_control::OriginRoute;
+use levee_control::{AskEnd, Destination, Home, OriginRoute, object_hash};
 use levee_vocab::{FetchKey, LinkId};
 
-use crate::world::cache::{Instead, Lookup, ObjectKey};
-use crate::world::event::{Arrival, Event, Fetcher, Inner};
+use crate::world::cache::{Asked, Brought, Instead, Lookup, ObjectKey, Waiter};
+use crate::world::event::{Arrival, Event, Fetcher, From, Inner};
 use crate::world::meter::Account;
 use crate::world::network::Place;
 use crate::world::pacer::SendClass;
@@ -19,6 +21,9 @@ use crate::world::{SiteId, World};
 
 /// How long a rescue server waits for the first byte of an object: the server's default.
 const FETCH_WAIT: Duration = Duration::from_secs(10);
+
+/// The same for an object's home.
+const HOME_WAIT: Duration = Duration::from_secs(5);
 
 impl World {
     /// Serves an object of an origin from the cache, or fetches it first.
@@ -31,48 +36,143 @@ impl World {
             origin: route.origin.host.clone(),
             file: request.file,
         };
-        let origin = request.origin;
         let Some(running) = self.sites[site.0].running_mut() else {
             return;
         };
         match running.cache.ask(now, &object, id) {
             Lookup::Hit(_) => self.send_rescued(site, id, route.link),
             Lookup::Renewed { flight, .. } => {
-                self.begin_fetch(site, origin, object, flight, route);
+                self.begin_fetch(site, object, flight, route);
                 self.send_rescued(site, id, route.link);
             }
             Lookup::Joined => {}
-            Lookup::Missed { flight } => self.begin_fetch(site, origin, object, flight, route),
+            Lookup::Missed { flight } => self.begin_fetch(site, object, flight, route),
         }
     }
 
-    fn begin_fetch(
-        &mut self,
-        site: SiteId,
-        origin: SiteId,
-        object: ObjectKey,
-        flight: u64,
-        route: &OriginRoute,
-    ) {
-        let fetcher = Fetcher {
-            site,
-            life: self.sites[site.0].life,
-            link: route.link,
-            flight,
+    /// Asks the object's home, or the origin.
+    fn begin_fetch(&mut self, site: SiteId, object: ObjectKey, flight: u64, route: &OriginRoute) {
+        let now = self.clock_of(site);
+        let hash = object_hash(&route.origin, object.file.to_string().as_bytes());
+        let home = match (&route.homes, self.sites[site.0].running_mut()) {
+            (Some(homes), Some(running)) => running.asks.choose(now, homes, hash).home,
+            (None, _) | (_, None) => None,
         };
+        match home {
+            Some(home) => self.ask_home(site, object, flight, &home),
+            None => self.ask_origin(site, object, flight),
+        }
+    }
+
+    fn ask_home(&mut self, site: SiteId, object: ObjectKey, flight: u64, home: &Home) {
+        if let Some(running) = self.sites[site.0].running_mut() {
+            running.asked.insert(flight, home.address);
+        }
+        let Some(fetcher) = self.fetcher(site, &object, flight, From::Home) else {
+            return;
+        };
+        if let Some(&at) = self.names.get(&home.alias.host) {
+            let what = Arrival::Ask {
+                fetcher,
+                object: object.clone(),
+            };
+            let event = Event::Arrives { site: at, what };
+            self.carry(Place::Site(site), Place::Site(at), event);
+        }
+        self.plan_end(site, object, fetcher, HOME_WAIT);
+    }
+
+    fn ask_origin(&mut self, site: SiteId, object: ObjectKey, flight: u64) {
+        let fetcher = self.fetcher(site, &object, flight, From::Origin);
+        let (Some(fetcher), Some(&origin)) = (fetcher, self.names.get(&object.origin)) else {
+            return self.give_up(site, &object, flight);
+        };
+        let key = self.route(site, &object).and_then(|route| route.key);
         let what = Arrival::Fetch {
             fetcher,
             object: object.clone(),
-            key: route.key,
+            key,
         };
         let event = Event::Arrives { site: origin, what };
         self.carry(Place::Site(site), Place::Site(origin), event);
+        self.plan_end(site, object, fetcher, FETCH_WAIT);
+    }
+
+    /// The rescue by which `site` serves an object; none where it does not.
+    fn route(&self, site: SiteId, object: &ObjectKey) -> Option<OriginRoute> {
+        let plan = self.sites[site.0].running()?.gate.plan();
+        match plan.hosts.destination(object.origin.as_str()) {
+            Destination::Rescued(route) => Some((**route).clone()),
+            Destination::NotOurs | Destination::Restored(..) | Destination::Expired(_) => None,
+        }
+    }
+
+    fn fetcher(
+        &self,
+        site: SiteId,
+        object: &ObjectKey,
+        flight: u64,
+        from: From,
+    ) -> Option<Fetcher> {
+        Some(Fetcher {
+            site,
+            life: self.sites[site.0].life,
+            link: self.route(site, object)?.link,
+            from,
+            flight,
+        })
+    }
+
+    /// Plans the moment from which on nobody waits for an answer.
+    fn plan_end(&mut self, site: SiteId, object: ObjectKey, fetcher: Fetcher, after: Duration) {
         let what = Inner::FetchEnded {
             object,
             fetcher,
-            bytes: None,
+            brought: None,
         };
-        self.plan_inside(site, FETCH_WAIT, what);
+        self.plan_inside(site, after, what);
+    }
+
+    /// Another rescue server asks for an object that has its home here.
+    pub(crate) fn ask_arrives(&mut self, site: SiteId, fetcher: Fetcher, object: ObjectKey) {
+        let now = self.clock_of(site);
+        if matches!(self.sites[site.0].process, Process::PoweredOff) {
+            return;
+        }
+        let route = self.route(site, &object);
+        let route = route.filter(|route| route.homes.is_some());
+        let (Some(route), Some(running)) = (route, self.sites[site.0].running_mut()) else {
+            return self.answer_fetch(site, fetcher, object, None);
+        };
+        match running.cache.ask_as_home(now, &object, fetcher) {
+            Asked::Hit(brought) => {
+                self.send_home(site, fetcher, object, brought, route.link);
+            }
+            Asked::Joined => {}
+            Asked::Missed { flight } => self.ask_origin(site, object, flight),
+        }
+    }
+
+    /// Sends an object to another rescue server.
+    fn send_home(
+        &mut self,
+        site: SiteId,
+        fetcher: Fetcher,
+        object: ObjectKey,
+        brought: Brought,
+        link: LinkId,
+    ) {
+        let now = self.clock_of(site);
+        if let Some(running) = self.sites[site.0].running_mut() {
+            running.gate.note_direct(now, brought.bytes);
+        }
+        let job = Job::Fetched {
+            fetcher,
+            object,
+            brought,
+            account: Account::Rescue(link),
+        };
+        self.admit(site, SendClass::Fetch, brought.bytes, job);
     }
 
     /// Sends an object that is in the cache.
@@ -115,7 +215,11 @@ impl World {
         let job = Job::Fetched {
             fetcher,
             object,
-            bytes,
+            brought: Brought {
+                bytes,
+                fresh_for: None,
+            },
+            account: Account::Own,
         };
         self.admit(site, SendClass::Fetch, bytes, job);
     }
@@ -125,12 +229,12 @@ impl World {
         site: SiteId,
         fetcher: Fetcher,
         object: ObjectKey,
-        bytes: Option<u64>,
+        brought: Option<Brought>,
     ) {
         let what = Inner::FetchEnded {
             object,
             fetcher,
-            bytes,
+            brought,
         };
         let event = Event::Inside {
             site: fetcher.site,
@@ -143,29 +247,77 @@ impl World {
     pub(crate) fn fetch_ended(
         &mut self,
         site: SiteId,
-        object: &ObjectKey,
+        object: ObjectKey,
         fetcher: Fetcher,
-        bytes: Option<u64>,
+        brought: Option<Brought>,
     ) {
         let now = self.clock_of(site);
         let ttl = self.sites[site.0].settings.parameters.object_ttl;
         let Some(running) = self.sites[site.0].running_mut() else {
             return;
         };
-        match bytes {
-            Some(bytes) => {
-                let waiting = running.cache.store(now, object, fetcher.flight, bytes, ttl);
-                for id in waiting {
-                    self.send_rescued(site, id, fetcher.link);
+        if fetcher.from == From::Home {
+            let Some(home) = running.asked.remove(&fetcher.flight) else {
+                return;
+            };
+            let end = brought.map_or(AskEnd::Failed, |_| AskEnd::Answered);
+            running.asks.end(now, home, end);
+            if brought.is_none() {
+                return self.ask_origin(site, object, fetcher.flight);
+            }
+        }
+        match brought {
+            Some(brought) => {
+                let flight = fetcher.flight;
+                let waiting = running.cache.store(now, &object, flight, brought, ttl);
+                let fresh_for = brought.fresh_for.unwrap_or(ttl);
+                let brought = Brought {
+                    fresh_for: Some(fresh_for),
+                    ..brought
+                };
+                for waiter in waiting {
+                    self.send_to_waiter(site, waiter, &object, (brought, fetcher.link));
                 }
             }
-            None => {
-                let given_up = running.cache.give_up(now, object, fetcher.flight);
-                for id in given_up.waiting {
-                    match given_up.instead {
-                        Instead::Stale => self.send_rescued(site, id, fetcher.link),
-                        Instead::Nothing => self.break_off(site, id),
-                    }
+            None => self.give_up(site, &object, fetcher.flight),
+        }
+    }
+
+    fn send_to_waiter(
+        &mut self,
+        site: SiteId,
+        waiter: Waiter,
+        object: &ObjectKey,
+        (brought, link): (Brought, LinkId),
+    ) {
+        match waiter {
+            Waiter::Visitor(request) => self.send_rescued(site, request, link),
+            Waiter::Another(fetcher) => {
+                self.send_home(site, fetcher, object.clone(), brought, link);
+            }
+        }
+    }
+
+    /// The origin does not bring the object: the old copy for the visitors who wait, if there is
+    /// one.
+    fn give_up(&mut self, site: SiteId, object: &ObjectKey, flight: u64) {
+        let now = self.clock_of(site);
+        let link = self.route(site, object).map(|route| route.link);
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return;
+        };
+        let given_up = running.cache.give_up(now, object, flight);
+        for waiter in given_up.waiting {
+            match (waiter, given_up.instead, link) {
+                (Waiter::Visitor(request), Instead::Stale, Some(link)) => {
+                    self.send_rescued(site, request, link);
+                }
+                (Waiter::Visitor(request), Instead::Nothing, _)
+                | (Waiter::Visitor(request), Instead::Stale, None) => {
+                    self.break_off(site, request);
+                }
+                (Waiter::Another(fetcher), _, _) => {
+                    self.answer_fetch(site, fetcher, object.clone(), None);
                 }
             }
         }

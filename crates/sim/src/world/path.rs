@@ -267,7 +267,7 @@ impl World {
                 ..
             } => meter.count_bytes(*account, bytes),
             Job::Response { account: None, .. } => {}
-            Job::Fetched { .. } => meter.count_bytes(Account::Own, bytes),
+            Job::Fetched { account, .. } => meter.count_bytes(*account, bytes),
         });
         if let Some(after) = next {
             self.plan_inside(site, after, Inner::PieceLeft);
@@ -295,12 +295,13 @@ impl World {
             Job::Fetched {
                 fetcher,
                 object,
-                bytes,
+                brought,
+                account,
             } => {
                 if let Some(running) = self.sites[site.0].running_mut() {
-                    running.meter.count_request(Account::Own);
+                    running.meter.count_request(account);
                 }
-                self.answer_fetch(site, fetcher, object, Some(bytes));
+                self.answer_fetch(site, fetcher, object, Some(brought));
             }
         }
     }

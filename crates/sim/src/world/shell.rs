@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use levee_control::{Brain, Candidate, Gate, Input, LoadSample, Output};
+use levee_control::{Asks, Brain, Candidate, Gate, Input, LoadSample, Output};
 use levee_vocab::{ByteRate, Timestamp};
 
 use crate::world::cache::RescueCache;
@@ -44,6 +44,8 @@ impl World {
             last_sample: LoadSample::default(),
             parked: VecDeque::new(),
             cache: RescueCache::default(),
+            asks: Asks::default(),
+            asked: BTreeMap::new(),
             links: BTreeMap::new(),
             armed: None,
             poll: Poll::Idle,

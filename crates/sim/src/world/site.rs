@@ -1,14 +1,14 @@
 //! One site of a world: its settings, what survives a crash, and the process while it runs.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use levee_control::{AliasRecord, Brain, Gate, GateLimits, LoadSample, Parameters};
+use levee_control::{AliasRecord, Asks, Brain, Gate, GateLimits, LoadSample, Parameters};
 use levee_vocab::{ByteRate, HostName, LinkId, Timestamp, WebAddress};
 
 use crate::world::SiteId;
-use crate::world::cache::{ObjectKey, RescueCache};
+use crate::world::cache::{Brought, ObjectKey, RescueCache};
 use crate::world::event::{Event, Fetcher};
 use crate::world::links::{ConnectionId, Side};
 use crate::world::meter::{Account, Meter};
@@ -90,6 +90,10 @@ pub struct Running {
     pub parked: VecDeque<RequestId>,
     /// Objects of others.
     pub cache: RescueCache,
+    /// How it stands with their homes.
+    pub asks: Asks,
+    /// Homes that are being asked, by the number of the fetch.
+    pub asked: BTreeMap<u64, SocketAddr>,
     /// Rescue links by the Brain's names.
     pub links: BTreeMap<LinkId, (ConnectionId, Side)>,
     /// The deadline for which an event is planned.
@@ -125,8 +129,10 @@ pub enum Job {
         fetcher: Fetcher,
         /// What.
         object: ObjectKey,
-        /// Its size.
-        bytes: u64,
+        /// As it leaves.
+        brought: Brought,
+        /// Whose bytes these are.
+        account: Account,
     },
 }
 
