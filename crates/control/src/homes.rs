@@ -1,10 +1,11 @@
 //! Where an object has its home: which of an origin's rescue servers fetches it for all of them.
 //!
 //! ```text
-//!  miss ─▶ homes by score ─▶ ourselves? ─────────────▶ ask the origin
-//!             ▲   │ no
-//!             │   ▼
-//!     next ◀──┴─ failed lately, or asked too much? ── no ─▶ ask it
+//!  miss ─▶ homes by score ─▶ ourselves? ─ yes ─▶ new here? ─ no ─▶ ask the origin
+//!             ▲   │ no                             │ yes
+//!             │   ▼                                ▼
+//!     next ◀──┴─ failed lately,         ask the next for its copy,
+//!                or asked too much? ── no ─▶ ask it     then the origin
 //! ```
 //!
 //! Without homes each rescue server fetches each object, and what a crowd costs the origin grows
@@ -19,8 +20,13 @@
 //! object; the two joined by exclusive or and finished as in SplitMix64; `u` is half more than its
 //! upper 53 bits, over 2^53.
 //!
+//! When a member comes, it is home to objects that it does not have. Their home was with the next of
+//! its order until then, so for as long as an object lives the new home asks there for a copy, and
+//! is given one or nothing at once.
+//!
 //! Whatever goes wrong at a home leads to the next one, which is the home that all will find when
-//! the origin has noticed as well; nobody is asked by somebody who was asked.
+//! the origin has noticed as well. Who is asked asks others for no more than a copy, so nobody asks
+//! in circles.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -44,10 +50,15 @@ const REST_MAX: Duration = Duration::from_secs(30);
 /// Homes that are remembered: a lying origin may name others every second.
 const STANDINGS_MAX: usize = 256;
 
+/// Lists of members that are remembered: sixteen origins, each with some that came and left.
+const LISTS_MAX: usize = 128;
+
 /// The rescue servers of one origin, as one of them sees them. Part of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Homes {
     key: FetchKey,
+    /// Of all members: tells one list from another.
+    hash: u64,
     members: Vec<Member>,
 }
 
@@ -78,10 +89,30 @@ pub struct Home {
 pub struct HomeChoice {
     /// Whom; none for the origin.
     pub home: Option<Home>,
+    /// What for.
+    pub asking: Asking,
     /// Better homes that failed lately.
     pub resting: u64,
     /// Better homes that were asked too much already.
     pub busy: u64,
+}
+
+/// What another rescue server is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// The object, as its home: it asks the origin where it must.
+    Object,
+    /// Its copy, if it has one that is fresh: it asks nobody.
+    Copy,
+}
+
+/// For whom we need an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeededBy {
+    /// A visitor: its home is asked.
+    Visitor,
+    /// Another rescue server, for which we are its home.
+    Another,
 }
 
 /// How an ask ended.
@@ -112,8 +143,11 @@ impl Homes {
         });
         let members: Vec<Member> = members.collect();
         let has_others = members.iter().any(|member| member.whose != Whose::Ours);
+        let hash = members.iter().fold(FNV_START, |hash, member| {
+            fnv(hash, &(member.hash ^ member.weight.to_bits()).to_le_bytes())
+        });
         let key = peers.key;
-        has_others.then_some(Self { key, members })
+        has_others.then_some(Self { key, hash, members })
     }
 
     /// What those who ask each other show.
@@ -184,6 +218,8 @@ const fn finish(hash: u64) -> u64 {
 #[derive(Clone, Debug, Default)]
 pub struct Asks {
     standings: BTreeMap<SocketAddr, Standing>,
+    /// When each list of members was first seen.
+    seen: BTreeMap<u64, Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -195,35 +231,69 @@ struct Standing {
 }
 
 impl Asks {
-    /// Whom to ask for `object`; whoever it is has one more ask under way, until [`Asks::end`].
-    pub fn choose(&mut self, now: Timestamp, homes: &Homes, object: u64) -> HomeChoice {
-        let (mut resting, mut busy) = (0, 0);
-        for member in homes.order(object) {
+    /// Whom to ask for `object`, which lives as long as `lifetime`; whoever it is has one more ask
+    /// under way, until [`Asks::end`].
+    pub fn choose(
+        &mut self,
+        now: Timestamp,
+        homes: &Homes,
+        (object, lifetime): (u64, Duration),
+        needed_by: NeededBy,
+    ) -> HomeChoice {
+        let is_new = self.is_new(now, homes, lifetime);
+        let mut choice = HomeChoice {
+            home: None,
+            asking: match needed_by {
+                NeededBy::Visitor => Asking::Object,
+                NeededBy::Another => Asking::Copy,
+            },
+            resting: 0,
+            busy: 0,
+        };
+        let mut order = homes.order(object).into_iter();
+        if needed_by == NeededBy::Another {
+            order.find(|member| member.whose == Whose::Ours);
+        }
+        for member in order {
             let home = match &member.whose {
-                Whose::Ours => break,
+                Whose::Ours => {
+                    choice.asking = Asking::Copy;
+                    continue;
+                }
                 Whose::Theirs(home) => home,
             };
+            if choice.asking == Asking::Copy && !is_new {
+                break;
+            }
             let standing = self.standing(home.address);
-            if standing.is_resting(now) {
-                resting += 1;
-            } else if f64::from(standing.under_way) >= self.most(homes, member.weight) {
-                busy += 1;
-            } else {
-                self.forget(now);
-                self.standings.entry(home.address).or_default().under_way += 1;
-                let home = Some(home.clone());
-                return HomeChoice {
-                    home,
-                    resting,
-                    busy,
-                };
+            let is_resting = standing.is_resting(now);
+            let is_busy = f64::from(standing.under_way) >= self.most(homes, member.weight);
+            match (choice.asking, is_resting, is_busy) {
+                (_, false, false) => {
+                    self.forget(now);
+                    self.standings.entry(home.address).or_default().under_way += 1;
+                    choice.home = Some(home.clone());
+                    break;
+                }
+                // One is enough: it was the home, or nobody knows.
+                (Asking::Copy, _, _) => break,
+                (Asking::Object, true, _) => choice.resting += 1,
+                (Asking::Object, false, true) => choice.busy += 1,
             }
         }
-        HomeChoice {
-            home: None,
-            resting,
-            busy,
+        choice
+    }
+
+    /// Whether objects that were fetched under another list may still live.
+    fn is_new(&mut self, now: Timestamp, homes: &Homes, lifetime: Duration) -> bool {
+        if self.seen.len() >= LISTS_MAX && !self.seen.contains_key(&homes.hash) {
+            let oldest = self.seen.iter().min_by_key(|(_, since)| **since);
+            if let Some(oldest) = oldest.map(|(&hash, _)| hash) {
+                self.seen.remove(&oldest);
+            }
         }
+        let since = *self.seen.entry(homes.hash).or_insert(now);
+        now < since + lifetime
     }
 
     /// An ask of the home at `address` is over.

@@ -40,7 +40,7 @@ mod view;
 
 pub use brain::Brain;
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
-pub use homes::{AskEnd, Asks, Home, HomeChoice, Homes, object_hash};
+pub use homes::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 pub use hotspot::{
     Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
     HotSpots, ResourcePhase, ResourceView, UrlText,

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use levee_control::{AskEnd, Asks, Home, Homes, object_hash};
+use levee_control::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 use levee_vocab::{ByteRate, FetchKey, Peer, Peers, Timestamp, WebAddress};
 use proptest::prelude::*;
 
@@ -39,9 +40,14 @@ fn object(number: usize) -> u64 {
     object_hash(&web("www.origin.example"), format!("/{number}").as_bytes())
 }
 
+/// Whom a visitor's miss leads to, long after the last member came.
+fn choose(asks: &mut Asks, now: Timestamp, homes: &Homes, object: u64) -> HomeChoice {
+    asks.choose(now, homes, (object, Duration::ZERO), NeededBy::Visitor)
+}
+
 /// The first choice, by one who has asked nobody yet.
 fn home(homes: &Homes, object: u64) -> Option<Home> {
-    Asks::default().choose(Timestamp::ZERO, homes, object).home
+    choose(&mut Asks::default(), at(0), homes, object).home
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -88,9 +94,9 @@ proptest! {
         let all = peers(&weights);
         let homes = seen_from_outside(&all);
         let mut asks = Asks::default();
-        let first = asks.choose(at(0), &homes, object(number)).home.unwrap();
+        let first = choose(&mut asks, at(0), &homes, object(number)).home.unwrap();
         asks.end(at(0), first.address, AskEnd::Failed);
-        let second = asks.choose(at(0), &homes, object(number));
+        let second = choose(&mut asks, at(0), &homes, object(number));
         let members = all.members.into_iter().filter(|peer| peer.alias != first.alias);
         let left = Peers { members: members.collect(), ..all };
         prop_assert_eq!(second.home, home(&seen_from_outside(&left), object(number)));
@@ -138,20 +144,27 @@ fn where_nobody_else_helps_there_are_no_homes() {
 fn a_home_that_fails_rests_longer_each_time_and_is_tried_by_one_first() {
     let homes = Homes::new(&peers(&[100]), &alias(1)).unwrap();
     let mut asks = Asks::default();
-    let address = asks.choose(at(0), &homes, 1).home.unwrap().address;
+    let address = choose(&mut asks, at(0), &homes, 1).home.unwrap().address;
     asks.end(at(0), address, AskEnd::Failed);
     let mut now = 0;
     for rest in [1, 2, 4, 8, 16, 30, 30] {
-        assert_eq!(asks.choose(at(now + rest - 1), &homes, 1).resting, 1);
+        assert_eq!(choose(&mut asks, at(now + rest - 1), &homes, 1).resting, 1);
         now += rest;
-        assert!(asks.choose(at(now), &homes, 1).home.is_some(), "{now}");
-        assert_eq!(asks.choose(at(now), &homes, 2).resting, 1);
+        assert!(
+            choose(&mut asks, at(now), &homes, 1).home.is_some(),
+            "{now}"
+        );
+        assert_eq!(choose(&mut asks, at(now), &homes, 2).resting, 1);
         asks.end(at(now), address, AskEnd::Failed);
     }
-    assert!(asks.choose(at(now + 30), &homes, 1).home.is_some());
+    assert!(choose(&mut asks, at(now + 30), &homes, 1).home.is_some());
     asks.end(at(now + 30), address, AskEnd::Answered);
     for number in 0..8 {
-        assert!(asks.choose(at(now + 30), &homes, number).home.is_some());
+        assert!(
+            choose(&mut asks, at(now + 30), &homes, number)
+                .home
+                .is_some()
+        );
     }
 }
 
@@ -159,15 +172,48 @@ fn a_home_that_fails_rests_longer_each_time_and_is_tried_by_one_first() {
 fn a_home_of_everything_gives_way_to_others_when_it_has_twice_its_share() {
     let homes = seen_from_outside(&peers(&[100, 100, 100, 100]));
     let mut asks = Asks::default();
-    let first = asks.choose(at(0), &homes, object(0)).home.unwrap();
+    let first = choose(&mut asks, at(0), &homes, object(0)).home.unwrap();
     let mut at_first = 1;
     for _ in 1..100 {
-        let choice = asks.choose(at(0), &homes, object(0));
+        let choice = choose(&mut asks, at(0), &homes, object(0));
         at_first += i32::from(choice.home.unwrap() == first);
     }
     assert!((40..=51).contains(&at_first), "{at_first}");
     for _ in 0..200 {
         asks.end(at(0), first.address, AskEnd::Answered);
     }
-    assert_eq!(asks.choose(at(0), &homes, object(0)).home, Some(first));
+    assert_eq!(
+        choose(&mut asks, at(0), &homes, object(0)).home,
+        Some(first)
+    );
+}
+
+#[test]
+fn a_new_home_asks_who_had_the_object_before_it_for_a_copy_while_that_lives() {
+    let all = peers(&[100, 100, 100]);
+    let (older, lifetime) = (peers(&[100, 100]), Duration::from_secs(60));
+    let newcomer = Homes::new(&all, &alias(2)).unwrap();
+    let mut moved = 0;
+    for number in 0..300 {
+        let object = object(number);
+        let was = home(&seen_from_outside(&older), object).unwrap();
+        if home(&newcomer, object).is_some() {
+            continue;
+        }
+        moved += 1;
+        for needed_by in [NeededBy::Visitor, NeededBy::Another] {
+            let mut asks = Asks::default();
+            let new = asks.choose(at(0), &newcomer, (object, lifetime), needed_by);
+            assert_eq!((new.home.as_ref(), new.asking), (Some(&was), Asking::Copy));
+            asks.end(at(0), was.address, AskEnd::Answered);
+            let last = asks.choose(at(59), &newcomer, (object, lifetime), needed_by);
+            assert_eq!(last.home, Some(was.clone()));
+            asks.end(at(59), was.address, AskEnd::Failed);
+            let failed = asks.choose(at(59), &newcomer, (object, lifetime), needed_by);
+            assert_eq!((failed.home, failed.resting), (None, 0));
+            let old = asks.choose(at(60), &newcomer, (object, lifetime), needed_by);
+            assert_eq!(old.home, None);
+        }
+    }
+    assert!((70..130).contains(&moved), "{moved} of 300 moved");
 }

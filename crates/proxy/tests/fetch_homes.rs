@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::Homes;
+use levee_control::{Homes, object_hash};
 use levee_proxy::{Company, FetchSettings, Spaces};
 use levee_vocab::{ByteRate, FetchKey, HostName, Peer, Peers, Purge, PurgeKind, WebAddress};
 use stage::{Origin, Request, Stage, ok, say, say_and_close, say_and_hang, until};
@@ -220,7 +220,7 @@ async fn what_was_purged_lately_is_asked_of_the_origin() {
 async fn a_home_is_asked_itself_only_for_what_is_fresh_and_asks_nobody_else() {
     let (stage, origin) = cast().await;
     let mut request = Request::rescue(&origin, "/a");
-    request.source.company = Company::ForAnother;
+    request.source.company = Company::ForAnother(None);
     assert_eq!(stage.get(&request).await.unwrap().text(), "origin");
     stage.settled().await;
     stage.pass(Duration::from_secs(59));
@@ -231,6 +231,76 @@ async fn a_home_is_asked_itself_only_for_what_is_fresh_and_asks_nobody_else() {
     let answer = stage.get(&request).await.unwrap();
     assert_eq!(answer.head.age(stage.now()).as_secs(), 0);
     assert_eq!(origin.asks(), 2);
+}
+
+/// The homes of an origin whose other rescue server, at `address`, has been joined by us.
+fn joined(address: SocketAddr) -> Arc<Homes> {
+    let Company::WithHomes(alone) = at_home(address) else {
+        panic!("there are homes");
+    };
+    let member = |host: &str, port, address| Peer {
+        alias: WebAddress {
+            host: host.parse().unwrap(),
+            port,
+        },
+        address,
+        rate: ByteRate::from_kilobytes(100),
+    };
+    let ours = member("www-vh2.ours.example", 80, address.ip());
+    let peers = Peers {
+        key: *alone.key(),
+        members: vec![
+            ours.clone(),
+            member("www-vh1.home.example", address.port(), address.ip()),
+        ],
+    };
+    Arc::new(Homes::new(&peers, &ours.alias).unwrap())
+}
+
+#[tokio::test]
+async fn an_object_that_has_just_moved_here_is_asked_of_its_last_home_as_a_copy() {
+    let (stage, origin) = cast().await;
+    let last = Origin::play(|asked, stream| {
+        assert_eq!(asked.header("cache-control").unwrap(), "only-if-cached");
+        match asked.line().contains("copied") {
+            true => say(stream, ok(&format!("{FROM_HOME}Age: 7\r\n"), "copy")),
+            false => say(
+                stream,
+                "HTTP/1.1 504 Gateway Timeout\r\nContent-Length: 0\r\n\r\n",
+            ),
+        }
+    })
+    .await;
+    let homes = joined(last.address);
+    let web = WebAddress {
+        host: "www.example.org".parse().unwrap(),
+        port: 80,
+    };
+    let ours = |name: &str| {
+        let targets = (0..).map(|number| format!("/{name}-{number}"));
+        let mut ours =
+            targets.filter(|target| homes.are_ours(object_hash(&web, target.as_bytes())));
+        ours.next().unwrap()
+    };
+    for company in [
+        Company::WithHomes(Arc::clone(&homes)),
+        Company::ForAnother(Some(Arc::clone(&homes))),
+    ] {
+        let name = format!("{}", matches!(company, Company::ForAnother(_)));
+        let mut request = Request::rescue(&origin, &ours(&format!("copied-{name}")));
+        request.source.company = company;
+        assert_eq!(stage.get(&request).await.unwrap().text(), "copy");
+        request.target = ours(&format!("new-{name}"));
+        assert_eq!(stage.get(&request).await.unwrap().text(), "origin");
+    }
+    assert_eq!((last.asks(), origin.asks()), (4, 2));
+    assert_eq!(exceptions(&stage, "moved"), (2, 2));
+    // What was fetched under the last list is over by now.
+    stage.pass(Duration::from_secs(61));
+    let mut request = Request::rescue(&origin, &ours("copied-late"));
+    request.source.company = Company::WithHomes(homes.clone());
+    assert_eq!(stage.get(&request).await.unwrap().text(), "origin");
+    assert_eq!(last.asks(), 4);
 }
 
 #[tokio::test]

@@ -89,6 +89,9 @@ impl Core {
         {
             return work;
         }
+        if is_another && Wish::of(request).only_if_cached {
+            return Work::Plain(Plain::new(504));
+        }
         let source = Source {
             place: Place::Address(origin.address),
             authority: web.to_string(),
@@ -404,7 +407,7 @@ fn trailing(request: &Request<'_, '_>) -> Trailing {
 /// Who else has a part in answering a request of this kind for an origin.
 fn company(origin: &OriginRoute, kind: Kind) -> Company {
     match &origin.homes {
-        _ if matches!(kind, Kind::Home { .. }) => Company::ForAnother,
+        homes if matches!(kind, Kind::Home { .. }) => Company::ForAnother(homes.clone()),
         Some(homes) => Company::WithHomes(Arc::clone(homes)),
         None => Company::Alone,
     }

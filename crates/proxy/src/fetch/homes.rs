@@ -1,7 +1,8 @@
 //! Asking an object's home before its origin.
 //!
 //! ```text
-//!  visitor's miss ─▶ whose object? ─▶ ours: ask the origin
+//!  visitor's miss ─▶ whose object? ─▶ ours: ask for a copy where it has just moved here,
+//!                        │            and then the origin
 //!                        │ another rescue server's
 //!                        ▼
 //!             ask it, with a mark ─▶ it has it, or asks the origin, and says that it is a home
@@ -12,7 +13,7 @@
 //!
 //! Each time that the origin is asked although an object's home is elsewhere is an exception, and
 //! counted by its reason: homes make fetches rare and never make one fail. Whoever is asked with
-//! the mark asks no third. What a request for one visitor alone brings is not asked for at homes.
+//! the mark asks others for no more than a copy. What a request for one visitor alone brings is not asked for at homes.
 //!
 //! A home may learn later than we do that an object was purged. So what a purge was about is not
 //! asked for at homes for as long as it can take until all have heard of it ([`PURGE_REST`]).
@@ -24,7 +25,7 @@ use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
-use levee_control::{AskEnd, Asks, Home, Homes, object_hash};
+use levee_control::{AskEnd, Asking, Asks, Home, Homes, NeededBy, object_hash};
 use levee_vocab::{FetchKey, Purge, Timestamp, WebAddress};
 use tokio::time::timeout;
 
@@ -69,11 +70,13 @@ pub(crate) enum HomeException {
     Broken,
     /// Its home did not answer as a home.
     Refused,
+    /// Its home has just moved here, and nobody has a copy for us.
+    Moved,
 }
 
 impl HomeException {
     /// All of them, in order; counters go by this order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Purged,
         Self::Resting,
         Self::Busy,
@@ -81,6 +84,7 @@ impl HomeException {
         Self::Late,
         Self::Broken,
         Self::Refused,
+        Self::Moved,
     ];
 
     /// Name for metrics.
@@ -93,6 +97,7 @@ impl HomeException {
             Self::Late => "late",
             Self::Broken => "broken",
             Self::Refused => "refused",
+            Self::Moved => "moved",
         }
     }
 }
@@ -153,6 +158,7 @@ impl HomeDesk {
 pub(super) struct Asked {
     shared: Arc<Shared>,
     home: Home,
+    asking: Asking,
     key: FetchKey,
     end: AskEnd,
 }
@@ -167,6 +173,13 @@ impl Asked {
         headers.insert(header::HOST, host);
         headers.insert(HeaderName::from_static(HOME_FIELD), key);
         headers.remove(FETCH_KEY);
+        match self.asking {
+            Asking::Object => {}
+            Asking::Copy => {
+                let only_if_cached = HeaderValue::from_static("only-if-cached");
+                headers.insert(header::CACHE_CONTROL, only_if_cached);
+            }
+        }
         Ok(())
     }
 }
@@ -179,27 +192,34 @@ impl Drop for Asked {
     }
 }
 
+/// What an object is needed for, as far as homes are concerned.
+struct Need<'a> {
+    homes: &'a Homes,
+    by: NeededBy,
+    object: u64,
+    lifetime: Duration,
+}
+
 impl Shared {
     /// Where to ask for the object before its origin, if anywhere; that ask is then under way.
-    fn choose_home(self: &Arc<Self>, homes: &Homes, key: &ObjectKey) -> Option<Asked> {
-        let object = object_of(key)?;
-        if homes.are_ours(object) {
-            return None;
-        }
+    fn choose_home(self: &Arc<Self>, need: &Need<'_>, key: &ObjectKey) -> Option<Asked> {
         let (now, tally) = (self.now(), &self.tally.homes);
         let mut desk = lock(&self.homes);
         if desk.was_purged(now, key) {
-            tally.excepted(HomeException::Purged, 1);
+            let is_elsewhere = need.by == NeededBy::Visitor && !need.homes.are_ours(need.object);
+            tally.excepted(HomeException::Purged, u64::from(is_elsewhere));
             return None;
         }
-        let choice = desk.asks.choose(now, homes, object);
+        let object = (need.object, need.lifetime);
+        let choice = desk.asks.choose(now, need.homes, object, need.by);
         drop(desk);
         tally.excepted(HomeException::Resting, choice.resting);
         tally.excepted(HomeException::Busy, choice.busy);
         Some(Asked {
             shared: Arc::clone(self),
             home: choice.home?,
-            key: *homes.key(),
+            asking: choice.asking,
+            key: *need.homes.key(),
             end: AskEnd::Answered,
         })
     }
@@ -208,7 +228,7 @@ impl Shared {
 /// Whether another rescue server is the home of the object under `key`.
 pub(super) fn is_elsewhere(company: &Company, key: &ObjectKey) -> bool {
     match company {
-        Company::Alone | Company::ForAnother => false,
+        Company::Alone | Company::ForAnother(_) => false,
         Company::WithHomes(homes) => object_of(key).is_some_and(|object| !homes.are_ours(object)),
     }
 }
@@ -228,15 +248,12 @@ impl Fetch {
     ///
     /// Cancel safety: dropped half-way, the ask is over.
     pub(super) async fn ask_home(&mut self) -> Option<Reply> {
-        let Company::WithHomes(homes) = &self.asker.source.company else {
-            return None;
+        let asked = self.shared.choose_home(&self.need()?, &self.asker.key)?;
+        let (way, asking) = (Way::to(asked.home.address), asked.asking);
+        let limit = match asking {
+            Asking::Object => self.shared.settings.home_wait,
+            Asking::Copy => self.shared.settings.home_wait / 5,
         };
-        match self.intent {
-            Intent::Share(_) => {}
-            Intent::Pass => return None,
-        }
-        let asked = self.shared.choose_home(homes, &self.asker.key)?;
-        let (way, limit) = (Way::to(asked.home.address), self.shared.settings.home_wait);
         self.asked = Some(asked);
         let patience = Patience::new(limit, None);
         let attempt = self.attempt(&way, Upload::None, true, &patience);
@@ -247,7 +264,10 @@ impl Fetch {
                     count(&self.shared.tally.homes.answers);
                     return Some(reply);
                 }
-                HomeException::Refused
+                match (asking, reply.parts.status) {
+                    (Asking::Copy, http::StatusCode::GATEWAY_TIMEOUT) => HomeException::Moved,
+                    (Asking::Copy | Asking::Object, _) => HomeException::Refused,
+                }
             }
             Ok(Err(failed)) => exception(failed.error),
             Err(_) => HomeException::Late,
@@ -256,11 +276,45 @@ impl Fetch {
         None
     }
 
+    /// What the object is needed for; none where only the origin can be asked.
+    fn need(&self) -> Option<Need<'_>> {
+        let has_old = match &self.intent {
+            Intent::Share(stale) => stale.is_some(),
+            Intent::Pass => return None,
+        };
+        let (homes, by) = match &self.asker.source.company {
+            Company::Alone | Company::ForAnother(None) => return None,
+            Company::WithHomes(homes) => (homes, NeededBy::Visitor),
+            Company::ForAnother(Some(homes)) => (homes, NeededBy::Another),
+        };
+        let object = object_of(&self.asker.key)?;
+        // What we have ourselves is not looked for elsewhere, only whether it is still right.
+        if has_old && (by == NeededBy::Another || homes.are_ours(object)) {
+            return None;
+        }
+        let lifetime = self.asker.source.ttl;
+        Some(Need {
+            homes,
+            by,
+            object,
+            lifetime,
+        })
+    }
+
     /// The home that is being asked did not do what it should.
     pub(super) fn home_failed(&mut self, why: HomeException) {
         if let Some(mut asked) = self.asked.take() {
             tracing::debug!(home = %asked.home.alias, why = why.label(), "not from an object's home");
-            asked.end = AskEnd::Failed;
+            asked.end = match why {
+                HomeException::Moved => AskEnd::Answered,
+                HomeException::Purged
+                | HomeException::Resting
+                | HomeException::Busy
+                | HomeException::Unreachable
+                | HomeException::Late
+                | HomeException::Broken
+                | HomeException::Refused => AskEnd::Failed,
+            };
             self.shared.tally.homes.excepted(why, 1);
         }
     }

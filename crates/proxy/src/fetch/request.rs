@@ -101,7 +101,7 @@ impl Asker {
     /// Whether it is another rescue server that asks us as the object's home.
     pub(super) const fn is_another(&self) -> bool {
         match &self.source.company {
-            Company::ForAnother => true,
+            Company::ForAnother(_) => true,
             Company::Alone | Company::WithHomes(_) => false,
         }
     }

@@ -38,8 +38,9 @@ pub enum Company {
     Alone,
     /// The object's home is to be asked before the origin.
     WithHomes(Arc<Homes>),
-    /// Another asks us as the object's home: for something fresh, and we ask the origin.
-    ForAnother,
+    /// Another asks us as the object's home: for something fresh. We ask the origin, or first for a
+    /// copy where the object has lately moved to us.
+    ForAnother(Option<Arc<Homes>>),
 }
 
 /// Where to connect to.

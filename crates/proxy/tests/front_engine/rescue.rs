@@ -251,11 +251,15 @@ fn another_rescue_server_is_answered_as_a_home_answers() {
         assert_eq!(response.header("link"), "");
         assert_eq!(response.header("x-robots-tag"), "");
     }
+    let copy = format!("{shows}Cache-Control: only-if-cached\r\n");
+    assert_eq!(running.ask(&at(alias, "GET", "/a", &copy)).text(), "hello");
+    let none = running.ask(&at(alias, "GET", "/b", &copy));
+    assert_eq!((none.status, none.header("levee-home")), (504, ""));
     let visitor = running.ask(&at(alias, "GET", "/a", ""));
     assert_eq!(visitor.header("levee-home"), "");
     assert_eq!(visitor.header("surrogate-key"), "");
     assert_eq!(visitor.header("x-robots-tag"), "noindex");
-    let sample = running.sample_until(|sample| sample.rescue_requests == 3);
+    let sample = running.sample_until(|sample| sample.rescue_requests == 5);
     assert_eq!(sample.slots[&9].rescue_bytes, sample.bytes);
 }
 

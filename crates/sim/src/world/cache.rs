@@ -150,13 +150,8 @@ impl RescueCache {
 
     /// Asks for an object on behalf of another rescue server.
     pub fn ask_as_home(&mut self, now: Timestamp, key: &ObjectKey, fetcher: Fetcher) -> Asked {
-        if let Some(object) = self.objects.get(key)
-            && now < object.fresh_until
-        {
-            return Asked::Hit(Brought {
-                bytes: object.bytes,
-                fresh_for: Some(object.fresh_until.since(now)),
-            });
+        if let Some(copy) = self.copy(now, key) {
+            return Asked::Hit(copy);
         }
         let waiter = Waiter::Another(fetcher);
         match self.flights.get_mut(key) {
@@ -168,6 +163,16 @@ impl RescueCache {
                 flight: self.begin_flight(key, vec![waiter]),
             },
         }
+    }
+
+    /// The object, where it is here and fresh.
+    pub fn copy(&self, now: Timestamp, key: &ObjectKey) -> Option<Brought> {
+        let object = self.objects.get(key)?;
+        let left = object.fresh_until.since(now);
+        (now < object.fresh_until).then_some(Brought {
+            bytes: object.bytes,
+            fresh_for: Some(left),
+        })
     }
 
     fn begin_flight(&mut self, key: &ObjectKey, waiting: Vec<Waiter>) -> u64 {

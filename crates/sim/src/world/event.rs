@@ -94,6 +94,8 @@ pub enum From {
     Origin,
     /// Its home, another rescue server.
     Home,
+    /// The rescue server that was its home until lately, for a copy.
+    Copy,
 }
 
 /// Something that a site planned for itself, or that answers what it asked.

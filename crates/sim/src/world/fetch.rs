@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use levee_control::{AskEnd, Destination, Home, OriginRoute, object_hash};
+use levee_control::{AskEnd, Asking, Destination, Home, NeededBy, OriginRoute, object_hash};
 use levee_vocab::{FetchKey, LinkId};
 
 use crate::world::cache::{Asked, Brought, Instead, Lookup, ObjectKey, Waiter};
@@ -42,33 +42,56 @@ impl World {
         match running.cache.ask(now, &object, id) {
             Lookup::Hit(_) => self.send_rescued(site, id, route.link),
             Lookup::Renewed { flight, .. } => {
-                self.begin_fetch(site, object, flight, route);
+                self.begin_fetch(site, object, flight, (route, NeededBy::Visitor));
                 self.send_rescued(site, id, route.link);
             }
             Lookup::Joined => {}
-            Lookup::Missed { flight } => self.begin_fetch(site, object, flight, route),
+            Lookup::Missed { flight } => {
+                self.begin_fetch(site, object, flight, (route, NeededBy::Visitor));
+            }
         }
     }
 
     /// Asks the object's home, or the origin.
-    fn begin_fetch(&mut self, site: SiteId, object: ObjectKey, flight: u64, route: &OriginRoute) {
+    fn begin_fetch(
+        &mut self,
+        site: SiteId,
+        object: ObjectKey,
+        flight: u64,
+        (route, needed_by): (&OriginRoute, NeededBy),
+    ) {
         let now = self.clock_of(site);
         let hash = object_hash(&route.origin, object.file.to_string().as_bytes());
-        let home = match (&route.homes, self.sites[site.0].running_mut()) {
-            (Some(homes), Some(running)) => running.asks.choose(now, homes, hash).home,
+        let choice = match (&route.homes, self.sites[site.0].running_mut()) {
+            (Some(homes), Some(running)) => Some(running.asks.choose(
+                now,
+                homes,
+                (hash, route.ttl),
+                needed_by,
+            )),
             (None, _) | (_, None) => None,
         };
-        match home {
-            Some(home) => self.ask_home(site, object, flight, &home),
+        let asking = choice.and_then(|choice| Some((choice.home?, choice.asking)));
+        match asking {
+            Some((home, Asking::Object)) => {
+                self.ask_home(site, object, flight, (&home, From::Home))
+            }
+            Some((home, Asking::Copy)) => self.ask_home(site, object, flight, (&home, From::Copy)),
             None => self.ask_origin(site, object, flight),
         }
     }
 
-    fn ask_home(&mut self, site: SiteId, object: ObjectKey, flight: u64, home: &Home) {
+    fn ask_home(
+        &mut self,
+        site: SiteId,
+        object: ObjectKey,
+        flight: u64,
+        (home, from): (&Home, From),
+    ) {
         if let Some(running) = self.sites[site.0].running_mut() {
             running.asked.insert(flight, home.address);
         }
-        let Some(fetcher) = self.fetcher(site, &object, flight, From::Home) else {
+        let Some(fetcher) = self.fetcher(site, &object, flight, from) else {
             return;
         };
         if let Some(&at) = self.names.get(&home.alias.host) {
@@ -144,12 +167,19 @@ impl World {
         let (Some(route), Some(running)) = (route, self.sites[site.0].running_mut()) else {
             return self.answer_fetch(site, fetcher, object, None);
         };
-        match running.cache.ask_as_home(now, &object, fetcher) {
+        let asked = match (fetcher.from, running.cache.copy(now, &object)) {
+            (From::Copy, None) => return self.answer_fetch(site, fetcher, object, None),
+            (From::Copy, Some(copy)) => Asked::Hit(copy),
+            (From::Home | From::Origin, _) => running.cache.ask_as_home(now, &object, fetcher),
+        };
+        match asked {
             Asked::Hit(brought) => {
                 self.send_home(site, fetcher, object, brought, route.link);
             }
             Asked::Joined => {}
-            Asked::Missed { flight } => self.ask_origin(site, object, flight),
+            Asked::Missed { flight } => {
+                self.begin_fetch(site, object, flight, (&route, NeededBy::Another));
+            }
         }
     }
 
@@ -256,11 +286,14 @@ impl World {
         let Some(running) = self.sites[site.0].running_mut() else {
             return;
         };
-        if fetcher.from == From::Home {
+        if fetcher.from != From::Origin {
             let Some(home) = running.asked.remove(&fetcher.flight) else {
                 return;
             };
-            let end = brought.map_or(AskEnd::Failed, |_| AskEnd::Answered);
+            let end = match (fetcher.from, brought) {
+                (From::Home | From::Origin, None) => AskEnd::Failed,
+                (From::Copy, None) | (_, Some(_)) => AskEnd::Answered,
+            };
             running.asks.end(now, home, end);
             if brought.is_none() {
                 return self.ask_origin(site, object, fetcher.flight);

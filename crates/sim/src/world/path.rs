@@ -298,7 +298,9 @@ impl World {
                 brought,
                 account,
             } => {
-                if let Some(running) = self.sites[site.0].running_mut() {
+                let here = &mut self.sites[site.0];
+                here.totals.fetches += u64::from(account == Account::Own);
+                if let Some(running) = here.running_mut() {
                     running.meter.count_request(account);
                 }
                 self.answer_fetch(site, fetcher, object, Some(brought));

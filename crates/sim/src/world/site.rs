@@ -145,6 +145,8 @@ pub struct Totals {
     pub own_bytes: u64,
     /// Responses for its own names, redirects apart.
     pub own_requests: u64,
+    /// Of these, fetches by rescue servers.
+    pub fetches: u64,
     /// Bytes for others.
     pub rescue_bytes: u64,
     /// Responses for others.
