@@ -20,9 +20,9 @@
 //! object; the two joined by exclusive or and finished as in SplitMix64; `u` is half more than its
 //! upper 53 bits, over 2^53.
 //!
-//! When a member comes, it is home to objects that it does not have. Their home was with the next of
-//! its order until then, so for as long as an object lives the new home asks there for a copy, and
-//! is given one or nothing at once.
+//! When a member comes, it is home to objects that it does not have. Their home was with the next
+//! of its order until then, so for as long as an object lives the new home asks there for a copy,
+//! and is given one or nothing at once.
 //!
 //! Whatever goes wrong at a home leads to the next one, which is the home that all will find when
 //! the origin has noticed as well. Who is asked asks others for no more than a copy, so nobody asks

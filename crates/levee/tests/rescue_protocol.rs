@@ -12,7 +12,7 @@ use levee_control::{
     Input, LinkLoss, Output, PurgeOutcome, Reason, Rejection, RescueCall, ShutdownCause,
 };
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, FetchKey, LinkId, Purge, PurgeKind};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Peer, Purge, PurgeKind};
 use stage::{Netcat, Stage, accept, call, settings, web};
 use tokio::net::TcpListener;
 
@@ -140,6 +140,31 @@ async fn two_servers_agree_on_key_lifetime_and_beat() {
     rescue.hears(Input::AnswerReceived { link }).await;
     rescue.links.finish().await;
     origin.links.finish().await;
+}
+
+#[tokio::test]
+async fn a_rescue_server_hears_of_the_others_but_for_those_whom_it_must_not_ask() {
+    let mut rescue = Stage::set(settings()).await;
+    let mut origin = Stage::set(settings()).await;
+    origin.obeys(call(OUT, rescue.address));
+    let (link, _) = rescue.next_call().await;
+    rescue.obeys(accept(link));
+    origin.next().await;
+    let peer = |alias, address: &str| Peer {
+        alias: web(alias),
+        address: address.parse().unwrap(),
+        rate: rate(9),
+    };
+    let good = peer("www-vh1.other.example", "203.0.113.9");
+    let members = vec![good.clone(), peer("www-vh2.other.example", "0.0.0.0")];
+    origin.obeys(Output::TellPeers { link: OUT, members });
+    let heard = rescue.next().await;
+    let Input::PeersReceived { link: from, peers } = heard else {
+        panic!("peers were expected, not {heard:?}");
+    };
+    assert_eq!((from, peers.members), (link, vec![good]));
+    rescue.has_refused("peer_refused", 1).await;
+    origin.hears(Input::AnswerReceived { link: OUT }).await;
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -13,7 +13,8 @@
 //!
 //! Each time that the origin is asked although an object's home is elsewhere is an exception, and
 //! counted by its reason: homes make fetches rare and never make one fail. Whoever is asked with
-//! the mark asks others for no more than a copy. What a request for one visitor alone brings is not asked for at homes.
+//! the mark asks others for no more than a copy. What a request for one visitor alone brings is not
+//! asked for at homes.
 //!
 //! A home may learn later than we do that an object was purged. So what a purge was about is not
 //! asked for at homes for as long as it can take until all have heard of it ([`PURGE_REST`]).

@@ -1,8 +1,8 @@
 //! The objects that a rescue server holds for its origins, and the fetches under way.
 //!
 //! One fetch for an object and its lifetime, however many visitors wait for it (R8). For one more
-//! lifetime nobody waits: the old copy is shown while it is fetched anew. Another rescue server that
-//! asks us as the object's home waits: it is given what is fresh.
+//! lifetime nobody waits: the old copy is shown while it is fetched anew. Another rescue server
+//! that asks us as the object's home waits: it is given what is fresh.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -182,8 +182,8 @@ impl RescueCache {
         number
     }
 
-    /// Fetch number `flight` brought the object, whose lifetime is `ttl` where it states none. Gives
-    /// those who waited for it.
+    /// Fetch number `flight` brought the object, whose lifetime is `ttl` where it states none.
+    /// Gives those who waited for it.
     pub fn store(
         &mut self,
         now: Timestamp,
