@@ -294,7 +294,7 @@ async fn an_object_that_has_just_moved_here_is_asked_of_its_last_home_as_a_copy(
         assert_eq!(stage.get(&request).await.unwrap().text(), "origin");
     }
     assert_eq!((last.asks(), origin.asks()), (4, 2));
-    assert_eq!(exceptions(&stage, "moved"), (2, 2));
+    assert_eq!(exceptions(&stage, "refused"), (0, 0));
     // What was fetched under the last list is over by now.
     stage.pass(Duration::from_secs(61));
     let mut request = Request::rescue(&origin, &ours("copied-late"));

@@ -30,7 +30,7 @@ pub(super) const EXCEPTIONS: Metric = Metric {
     kind: Counter,
     unit: "exceptions",
     level: Operator,
-    help: "How often the origin, or the next home, was asked although an object's home is elsewhere: purged lately, resting after a failure, busy, unreachable, late, broken off, refused, or moved here a moment ago.",
+    help: "How often the origin, or the next home, was asked although an object's home is elsewhere: purged lately, resting after a failure, busy, unreachable, late, broken off, or refused.",
     labels: &["reason"],
     read: |s, out| {
         for (reason, count) in &s.lifetime.home_exceptions {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::response::Parts;
 use levee_control::{AskEnd, Asking, Asks, Home, Homes, NeededBy, object_hash};
@@ -71,13 +72,11 @@ pub(crate) enum HomeException {
     Broken,
     /// Its home did not answer as a home.
     Refused,
-    /// Its home has just moved here, and nobody has a copy for us.
-    Moved,
 }
 
 impl HomeException {
     /// All of them, in order; counters go by this order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Purged,
         Self::Resting,
         Self::Busy,
@@ -85,7 +84,6 @@ impl HomeException {
         Self::Late,
         Self::Broken,
         Self::Refused,
-        Self::Moved,
     ];
 
     /// Name for metrics.
@@ -98,7 +96,6 @@ impl HomeException {
             Self::Late => "late",
             Self::Broken => "broken",
             Self::Refused => "refused",
-            Self::Moved => "moved",
         }
     }
 }
@@ -265,10 +262,12 @@ impl Fetch {
                     count(&self.shared.tally.homes.answers);
                     return Some(reply);
                 }
-                match (asking, reply.parts.status) {
-                    (Asking::Copy, http::StatusCode::GATEWAY_TIMEOUT) => HomeException::Moved,
-                    (Asking::Copy | Asking::Object, _) => HomeException::Refused,
+                if asking == Asking::Copy && reply.parts.status == StatusCode::GATEWAY_TIMEOUT {
+                    // Nobody has it yet, and we are its home: the origin is asked as it should be.
+                    self.asked = None;
+                    return None;
                 }
+                HomeException::Refused
             }
             Ok(Err(failed)) => exception(failed.error),
             Err(_) => HomeException::Late,
@@ -306,16 +305,7 @@ impl Fetch {
     pub(super) fn home_failed(&mut self, why: HomeException) {
         if let Some(mut asked) = self.asked.take() {
             tracing::debug!(home = %asked.home.alias, why = why.label(), "not from an object's home");
-            asked.end = match why {
-                HomeException::Moved => AskEnd::Answered,
-                HomeException::Purged
-                | HomeException::Resting
-                | HomeException::Busy
-                | HomeException::Unreachable
-                | HomeException::Late
-                | HomeException::Broken
-                | HomeException::Refused => AskEnd::Failed,
-            };
+            asked.end = AskEnd::Failed;
             self.shared.tally.homes.excepted(why, 1);
         }
     }
@@ -324,8 +314,8 @@ impl Fetch {
     /// nothing that visitors of the origin should see.
     fn is_from_home(&self, parts: &Parts) -> bool {
         let is_expected = match (parts.status, &self.intent) {
-            (http::StatusCode::NOT_MODIFIED, Intent::Share(stale)) => stale.is_some(),
-            (http::StatusCode::NOT_MODIFIED, Intent::Pass) => false,
+            (StatusCode::NOT_MODIFIED, Intent::Share(stale)) => stale.is_some(),
+            (StatusCode::NOT_MODIFIED, Intent::Pass) => false,
             (status, _) => !status.is_server_error() && !status.is_informational(),
         };
         is_expected && parts.headers.contains_key(HOME_FIELD)
