@@ -353,3 +353,27 @@ async fn connections_to_an_upstream_that_left_the_list_are_closed() {
     }
     assert_eq!((stays.connections(), leaves.connections()), (1, 2));
 }
+
+#[tokio::test]
+async fn a_kept_connection_costs_one_task_and_is_closed_when_its_time_is_over() {
+    let tasks = || {
+        tokio::runtime::Handle::current()
+            .metrics()
+            .num_alive_tasks()
+    };
+    let origin = named("one").await;
+    let stage = Stage::new(FetchSettings {
+        idle_timeout: Duration::from_millis(500),
+        ..FetchSettings::default()
+    });
+    let before = tasks();
+    for number in 0..100 {
+        let request = Request::upstream(&origin, &format!("/{number}"));
+        stage.get(&request).await.unwrap();
+        stage.settled().await;
+    }
+    // Each end of the connections, and who closes them: none for each request.
+    let most = before + 2 * origin.connections() + 2;
+    assert!(tasks() <= most, "{} tasks", tasks());
+    until(|| tasks() == before).await;
+}

@@ -27,7 +27,16 @@ pub(super) struct Pool {
     connect_timeout: Duration,
     idle_timeout: Duration,
     idle_max: usize,
-    idle: Mutex<HashMap<Endpoint, Vec<Idle>>>,
+    shelf: Mutex<Shelf>,
+}
+
+/// The connections that nobody uses.
+#[derive(Debug, Default)]
+struct Shelf {
+    idle: HashMap<Endpoint, Vec<Idle>>,
+    /// Whether a task waits to close the oldest: one for all, since a task for each connection that
+    /// is given back would be one for each request of the last `idle_timeout`.
+    is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -63,7 +72,7 @@ impl Pool {
             connect_timeout,
             idle_timeout,
             idle_max,
-            idle: Mutex::new(HashMap::new()),
+            shelf: Mutex::default(),
         })
     }
 
@@ -98,21 +107,23 @@ impl Pool {
         if lease.claim.as_ref().is_some_and(Claim::is_obsolete) {
             return;
         }
-        let mut idle = lock(&self.idle);
-        let connections = idle.entry(lease.endpoint.clone()).or_default();
+        let mut shelf = lock(&self.shelf);
+        let connections = shelf.idle.entry(lease.endpoint.clone()).or_default();
         connections.retain(|idle| !idle.sender.is_closed());
-        if connections.len() < self.idle_max {
-            connections.push(Idle {
-                sender: lease.sender,
-                since: Instant::now(),
-            });
-            tokio::spawn(close_later(Arc::downgrade(self), self.idle_timeout));
+        if connections.len() >= self.idle_max {
+            return;
+        }
+        let since = Instant::now();
+        let sender = lease.sender;
+        connections.push(Idle { sender, since });
+        if !std::mem::replace(&mut shelf.is_watched, true) {
+            tokio::spawn(watch(Arc::downgrade(self), since + self.idle_timeout));
         }
     }
 
     /// The connection that was used last: the likeliest to be alive.
     fn take_idle(&self, endpoint: &Endpoint) -> Option<SendRequest<Upload>> {
-        let mut idle = lock(&self.idle);
+        let idle = &mut lock(&self.shelf).idle;
         let connections = idle.get_mut(endpoint)?;
         while let Some(connection) = connections.pop() {
             if connection.sender.is_ready() && connection.since.elapsed() < self.idle_timeout {
@@ -125,15 +136,22 @@ impl Pool {
 
     /// Closes the idle connections to these.
     pub fn close(&self, endpoints: &[Endpoint]) {
-        lock(&self.idle).retain(|endpoint, _| !endpoints.contains(endpoint));
+        let idle = &mut lock(&self.shelf).idle;
+        idle.retain(|endpoint, _| !endpoints.contains(endpoint));
     }
 
-    fn close_old(&self) {
+    /// Closes what nobody used for too long. Says when the next will have come so far; where none
+    /// is left, nobody watches any more.
+    fn close_old(&self) -> Option<Instant> {
         let timeout = self.idle_timeout;
-        lock(&self.idle).retain(|_, connections| {
+        let mut shelf = lock(&self.shelf);
+        shelf.idle.retain(|_, connections| {
             connections.retain(|idle| !idle.sender.is_closed() && idle.since.elapsed() < timeout);
             !connections.is_empty()
         });
+        let oldest = shelf.idle.values().flatten().map(|idle| idle.since).min();
+        shelf.is_watched = oldest.is_some();
+        oldest.map(|since| since + timeout)
     }
 }
 
@@ -172,9 +190,13 @@ pub(super) enum Unanswered {
     Failed(hyper::Error),
 }
 
-async fn close_later(pool: Weak<Pool>, after: Duration) {
-    tokio::time::sleep(after).await;
-    if let Some(pool) = pool.upgrade() {
-        pool.close_old();
+/// Closes idle connections when their time is over, from `next` on, until none is left.
+async fn watch(pool: Weak<Pool>, mut next: Instant) {
+    loop {
+        tokio::time::sleep_until(next).await;
+        match pool.upgrade().and_then(|pool| pool.close_old()) {
+            Some(later) => next = later,
+            None => return,
+        }
     }
 }
