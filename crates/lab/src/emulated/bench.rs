@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::LabError;
 use super::enclosure::Ground;
-use super::generator::{Event, Generator, LoadPlan, SecondFigures, StepFigures};
+use super::generator::{Event, Generator, LoadPlan, SecondFigures, StepFigures, Until};
 use super::network::{Host, Sent};
 use super::servers::Site;
 
@@ -23,6 +23,14 @@ pub enum Form {
 }
 
 impl Form {
+    /// When a search for R_max has found it: by the papers' rule where steps are long.
+    pub const fn search(self) -> Until {
+        match self {
+            Self::Full => Until::Overloaded,
+            Self::Compressed | Self::Shortest => Until::Behind,
+        }
+    }
+
     /// Its name.
     pub const fn name(self) -> &'static str {
         match self {

@@ -95,8 +95,12 @@ pub const AGENT: &str = "levee-lab";
 pub enum Until {
     /// After its last step.
     Done,
-    /// After the first step of which more than 10 % were not answered in 7 s.
+    /// After the first step of which more than 10 % were not answered in 7 s: the papers' rule, for
+    /// steps that are long.
     Overloaded,
+    /// As soon as answers are more than 10 % behind requests. In a short step seven seconds' worth
+    /// of requests can wait without failing, and would fail if it went on.
+    Behind,
 }
 
 /// What happens while a load is played.

@@ -13,7 +13,7 @@ use levee_vocab::Random;
 
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
@@ -61,10 +61,10 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
     let (rates, seconds) = match (form, company) {
         (Form::Full, Company::Alone) => (every(1..=20, 1), 60.0),
         (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
-        (Form::Compressed, Company::Alone) => (every(4..=20, 1), 20.0),
+        (Form::Compressed, Company::Alone) => ([vec![4.0, 6.0], every(7..=20, 1)].concat(), 18.0),
         (Form::Compressed, Company::Member) => {
-            let ramp = [4.0, 8.0, 16.0, 32.0, 48.0, 64.0, 80.0, 88.0];
-            ([ramp.to_vec(), every(92..=200, 4)].concat(), 15.0)
+            let ramp = vec![4.0, 8.0, 16.0, 32.0, 64.0, 88.0];
+            ([ramp, every(96..=200, 4)].concat(), 12.0)
         }
         (Form::Shortest, Company::Alone) => (vec![8.0], 6.0),
         (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 6.0),
@@ -100,7 +100,7 @@ fn play(
         agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: steps(bench.form, company, &paths),
-        until: Until::Overloaded,
+        until: bench.form.search(),
         tell_every: 0,
     };
     let route = Route {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth, levels};
 use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
@@ -50,7 +50,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: steps(bench.form, files.keys().cloned().collect()),
-        until: Until::Overloaded,
+        until: bench.form.search(),
         tell_every: 0,
     };
     let route = Route {
@@ -94,7 +94,7 @@ fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     };
     // Beyond the paper's last rate: the goal, and what more there is.
     let beyond: &[f64] = match form {
-        Form::Full | Form::Compressed => &[2050.0, 2100.0, 2200.0, 2300.0, 2400.0],
+        Form::Full | Form::Compressed => &[2050.0, 2200.0, 2300.0, 2400.0],
         Form::Shortest => &[2050.0],
     };
     let rates = rates.into_iter().chain(beyond.iter().copied());

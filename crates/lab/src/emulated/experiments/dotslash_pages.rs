@@ -9,7 +9,7 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, SitePlan, names};
 use super::super::topology::Topology;
@@ -57,7 +57,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         agent: AGENT.to_owned(),
         following: Following::Follows,
         steps: steps(bench.form),
-        until: Until::Overloaded,
+        until: bench.form.search(),
         tell_every: 0,
     };
     let route = Route {
@@ -93,8 +93,8 @@ fn steps(form: Form) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => (every_50(1..=40), 60.0),
         Form::Compressed => {
-            let ramp = vec![50.0, 100.0, 200.0, 400.0, 600.0, 800.0, 900.0];
-            ([ramp, every_50(19..=40)].concat(), 12.0)
+            let ramp = vec![50.0, 200.0, 500.0, 800.0];
+            ([ramp, every_50(18..=40)].concat(), 10.0)
         }
         Form::Shortest => (vec![200.0, 1000.0], 5.0),
     };

@@ -100,7 +100,7 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.9, 1.0, 1.5, 3.0], 9.0),
+            Form::Compressed => (&[0.5, 0.9, 1.0, 1.5], 9.0),
             Form::Shortest => (&[1.0], 4.0),
         };
         let rates = shares.iter().map(|share| (share * full).round());
@@ -127,7 +127,7 @@ impl Ground<'_> {
             Form::Shortest => (vec![1500.0, 4400.0], 4.0),
         };
         let mut plan = self.load(&network, "source", 10, (rates, seconds));
-        plan.until = Until::Overloaded;
+        plan.until = self.bench.form.search();
         self.bench.play(self.route(&network), &plan)
     }
 

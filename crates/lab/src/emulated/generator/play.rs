@@ -47,7 +47,12 @@ pub fn play(plan: LoadPlan) -> io::Result<()> {
             })?;
             let figures = Arc::clone(&stage).step(number, step).await;
             tell(&Event::Ended(figures.clone()))?;
-            if stage.plan.until == Until::Overloaded && figures.is_overloaded() {
+            let is_enough = match stage.plan.until {
+                Until::Done => false,
+                Until::Overloaded => figures.is_overloaded(),
+                Until::Behind => figures.is_behind(),
+            };
+            if is_enough {
                 break;
             }
         }

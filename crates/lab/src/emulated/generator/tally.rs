@@ -82,6 +82,11 @@ impl StepFigures {
         self.failed_share() > FAILED_SHARE_MAX
     }
 
+    /// Whether answers are more than 10 % behind requests in the settled part.
+    pub fn is_behind(&self) -> bool {
+        self.is_overloaded() || self.answered_rate < (1.0 - FAILED_SHARE_MAX) * self.rate
+    }
+
     /// Mean size of a redirect in bytes; none where there was none.
     pub fn redirect_size(&self) -> Option<f64> {
         (self.redirected > 0).then(|| self.redirect_bytes as f64 / self.redirected as f64)
@@ -230,8 +235,13 @@ mod tests {
         assert!(figures.p99 >= 7.0);
         let worse = StepFigures {
             failed: 2,
-            ..figures
+            ..figures.clone()
         };
         assert!(worse.is_overloaded());
+        let [late, waiting] = [9.1, 8.9].map(|answered_rate| StepFigures {
+            answered_rate,
+            ..figures.clone()
+        });
+        assert!(!late.is_behind() && waiting.is_behind());
     }
 }
