@@ -5,6 +5,7 @@ mod dotslash_dsl;
 mod dotslash_lan;
 mod dotslash_pages;
 mod fediverse_stampede;
+mod hotspot_clients;
 mod hotspot_redirects;
 
 use super::LabError;
@@ -55,6 +56,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "hotspot-avoidance 6.2 and 6.3, figure 9 a to d",
         minutes: [45.0, 6.0],
         run: hotspot_redirects::run,
+    },
+    Experiment {
+        name: "hotspot-clients",
+        title: "A hundred clients arrive, with and without eight mirrors",
+        source: "hotspot-avoidance 6.4, figure 9 e and f",
+        minutes: [13.0, 3.0],
+        run: hotspot_clients::run,
     },
     Experiment {
         name: "fediverse-stampede",

@@ -71,6 +71,18 @@ pub enum Wants {
         /// Requests of a connection.
         requests: u32,
     },
+    /// One of these paths at random, so many times, with a random pause before each next one: a
+    /// client that stays. The step's rate then says how often one arrives.
+    Client {
+        /// The paths.
+        paths: Vec<String>,
+        /// Requests of a client.
+        requests: u32,
+        /// Longest pause, in seconds.
+        pause_max: f64,
+        /// Seconds after which it has had enough, however many are left.
+        stay_max: f64,
+    },
     /// HEAD and GET of a page and GET of its preview's image, each over a connection of its own, as
     /// servers of the fediverse do.
     Preview {
@@ -121,12 +133,24 @@ pub enum Event {
 }
 
 impl Wants {
+    /// Requests that a visit offers when it begins; a client that stays offers each when it asks.
+    pub fn offered(&self) -> u32 {
+        match self {
+            Self::Client { .. } => 0,
+            Self::Files(_) | Self::Session { .. } | Self::Preview { .. } | Self::Page { .. } => {
+                self.requests()
+            }
+        }
+    }
+
     /// Requests of one visit.
     pub fn requests(&self) -> u32 {
         match self {
             Self::Files(_) => 1,
             Self::Preview { .. } => 3,
-            Self::Session { requests, .. } | Self::Page { requests, .. } => *requests,
+            Self::Session { requests, .. }
+            | Self::Client { requests, .. }
+            | Self::Page { requests, .. } => *requests,
         }
     }
 }

@@ -89,7 +89,7 @@ fn start(
 fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ((1..=20).map(|step| f64::from(step) * 100.0).collect(), 45.0),
-        Form::Compressed => ((1..=10).map(|step| f64::from(step) * 200.0).collect(), 16.0),
+        Form::Compressed => ((1..=10).map(|step| f64::from(step) * 200.0).collect(), 12.0),
         Form::Shortest => (vec![800.0, 1600.0], 5.0),
     };
     // Beyond the paper's last rate: the goal, and what more there is.

@@ -75,7 +75,8 @@ fn play(
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let sites = start(bench, &mut servers, &network, (&weblog.objects, company))?;
     let seconds = match bench.form {
-        Form::Full | Form::Compressed => 60.0,
+        Form::Full => 60.0,
+        Form::Compressed => 40.0,
         Form::Shortest => 4.0,
     };
     let post = weblog.post();

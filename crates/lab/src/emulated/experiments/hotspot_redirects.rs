@@ -100,10 +100,10 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.9, 1.0, 1.5], 9.0),
-            Form::Shortest => (&[1.0], 4.0),
+            Form::Compressed => (&[0.5, 0.98, 1.5], 12.0),
+            Form::Shortest => (&[0.98], 4.0),
         };
-        let rates = shares.iter().map(|share| (share * full).round());
+        let rates = shares.iter().map(|share| share * full);
         let plan = self.load(&network, "source", kilobytes, (rates.collect(), seconds));
         self.bench.play(self.route(&network), &plan)
     }
@@ -120,8 +120,8 @@ impl Ground<'_> {
         let (rates, seconds): (Vec<f64>, f64) = match self.bench.form {
             Form::Full => ((1..=60).map(|step| f64::from(step) * 100.0).collect(), 20.0),
             Form::Compressed => {
-                let ramp = [500.0, 1000.0, 1500.0, 2500.0, 3500.0];
-                let fine = (20..=27).map(|step| f64::from(step) * 200.0);
+                let ramp = [1000.0, 2500.0, 4000.0];
+                let fine = (44..=54).map(|step| f64::from(step) * 100.0);
                 (ramp.into_iter().chain(fine).collect(), 8.0)
             }
             Form::Shortest => (vec![1500.0, 4400.0], 4.0),

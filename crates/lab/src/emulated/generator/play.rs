@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
+use levee_vocab::Random;
 use tokio::runtime;
 use tokio::task::JoinSet;
 
@@ -89,13 +90,7 @@ impl Stage {
         for visit in 0..visits {
             let due = began + Duration::from_secs_f64(f64::from(visit) * gap);
             tokio::time::sleep_until(due.into()).await;
-            {
-                let mut book = self.open();
-                book.second.offered += u64::from(requests);
-                if let Some(tally) = &mut book.step {
-                    tally.offer(requests, due.elapsed());
-                }
-            }
+            self.offer(step.wants.offered(), due.elapsed());
             let visit = Visit {
                 stage: Arc::clone(&self),
                 began,
@@ -112,6 +107,14 @@ impl Stage {
         let tally = self.open().step.take();
         let lasted = began.elapsed();
         tally.map(|tally| tally.close(lasted)).unwrap_or_default()
+    }
+
+    fn offer(&self, requests: u32, lag: Duration) {
+        let mut book = self.open();
+        book.second.offered += u64::from(requests);
+        if let Some(tally) = &mut book.step {
+            tally.offer(requests, lag);
+        }
     }
 
     fn enter(&self, request: &Finished, began: Instant) {
@@ -198,8 +201,33 @@ impl Visit {
                     asked = Instant::now();
                 }
             }
+            Wants::Client {
+                paths,
+                requests,
+                pause_max,
+                stay_max,
+            } => {
+                let client = self.client(paths, *requests, *pause_max);
+                let left = due + Duration::from_secs_f64(*stay_max);
+                // One that leaves in the middle of a request has not waited for it.
+                let _ = tokio::time::timeout_at(left.into(), client).await;
+            }
             Wants::Preview { path } => self.preview(due, path).await,
             Wants::Page { path, requests } => self.page(due, path, *requests).await,
+        }
+    }
+
+    async fn client(&self, paths: &[String], requests: u32, pause_max: f64) {
+        let mut random = Random::from_seed(u64::from(self.number));
+        let visitor = self.stage.visitor(Habit::OneRequestEach);
+        for _ in 0..requests {
+            let path = &paths[random.within(0..paths.len() as u64) as usize];
+            // A client that stays asks when it is ready: only then is anything offered.
+            let asked = Instant::now();
+            self.get(&visitor, &self.stage.url(path), asked).await;
+            self.stage.offer(1, Duration::ZERO);
+            let pause = Duration::from_secs_f64(pause_max * random.fraction());
+            tokio::time::sleep(pause).await;
         }
     }
 
