@@ -31,7 +31,7 @@ const READERS: f64 = 5.0;
 const CRAWLER: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
                        +https://openai.com/gptbot)";
 const READER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\n";
 
 /// Plays it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -43,7 +43,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let sites = start(bench, &mut servers, &network, &files)?;
     let seconds = match bench.form {
         Form::Full | Form::Compressed => 60.0,
-        Form::Shortest => 4.0,
+        Form::Shortest => 3.0,
     };
     let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
         site: format!("{SOURCE}.{SITES}"),

@@ -26,7 +26,7 @@ const USABLE: f64 = 0.95;
 /// Mean size of the files.
 const FILE_BYTES: usize = 6144;
 /// How long rescue servers keep them: as the paper's Apache did, longer than the experiment.
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays both cases.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -66,8 +66,8 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
             let ramp = vec![4.0, 8.0, 16.0, 32.0, 64.0, 88.0];
             ([ramp, every(96..=200, 4)].concat(), 12.0)
         }
-        (Form::Shortest, Company::Alone) => (vec![8.0], 6.0),
-        (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 6.0),
+        (Form::Shortest, Company::Alone) => (vec![8.0], 4.0),
+        (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 4.0),
     };
     rates
         .into_iter()

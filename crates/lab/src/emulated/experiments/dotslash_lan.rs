@@ -30,7 +30,7 @@ const FILE_BYTES: usize = 4096;
 const SETTLES_AT: f64 = 750.0;
 /// Request rates at which it should, as in the paper.
 const SETTLED_RATES: std::ops::RangeInclusive<f64> = 400.0..=1600.0;
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -90,7 +90,7 @@ fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ((1..=20).map(|step| f64::from(step) * 100.0).collect(), 45.0),
         Form::Compressed => ((1..=10).map(|step| f64::from(step) * 200.0).collect(), 12.0),
-        Form::Shortest => (vec![800.0, 1600.0], 5.0),
+        Form::Shortest => (vec![800.0, 1600.0], 4.0),
     };
     // Beyond the paper's last rate: the goal, and what more there is.
     let beyond: &[f64] = match form {

@@ -24,7 +24,7 @@ const FILE_BYTES: usize = 6144;
 const PAGE: &str = "/story/index.html";
 /// U, as in the paper's experiment.
 const USABLE: f64 = 0.95;
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 /// What the paper's source could do at most with files, its bound for ours to be far beyond.
 const FILES_BOUND: f64 = 97.0;
 
@@ -96,7 +96,7 @@ fn steps(form: Form) -> Vec<Step> {
             let ramp = vec![50.0, 200.0, 500.0, 800.0];
             ([ramp, every_50(18..=40)].concat(), 10.0)
         }
-        Form::Shortest => (vec![200.0, 1000.0], 5.0),
+        Form::Shortest => (vec![200.0, 1000.0], 4.0),
     };
     rates
         .into_iter()

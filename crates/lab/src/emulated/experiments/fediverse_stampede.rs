@@ -26,7 +26,7 @@ const PREVIEWS: f64 = 740.0 / 60.0;
 const REQUESTS_PER_PREVIEW: u32 = 3;
 /// Readers a second.
 const READERS: f64 = 18.0;
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"10 min\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"10 min\"\n";
 
 /// Plays it alone and with the community.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -77,7 +77,7 @@ fn play(
     let seconds = match bench.form {
         Form::Full => 60.0,
         Form::Compressed => 40.0,
-        Form::Shortest => 4.0,
+        Form::Shortest => 3.0,
     };
     let post = weblog.post();
     let load = |rate: f64, wants: Wants| LoadPlan {

@@ -24,7 +24,7 @@ const MIRRORS: [&str; 8] = [
 /// Sizes of the five resources: the smallest and the largest are the paper's.
 const RESOURCES: [usize; 5] = [2_639, 8_000, 10_240, 25_000, 51_100];
 const CLIENTS: u32 = 100;
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 /// Time that a source has to settle once it redirects.
 const SETTLING: f64 = 3.0;
 
@@ -76,7 +76,7 @@ impl Ramp {
             Form::Shortest => Self {
                 every: 0.03,
                 requests: 4,
-                stay_max: 4.0,
+                stay_max: 3.0,
             },
         }
     }

@@ -28,7 +28,7 @@ const PAGES: [(usize, f64); 3] = [(10, 90.0), (50, 20.0), (100, 10.0)];
 /// Requests a second that the paper's server redirected.
 const PUBLISHED_REDIRECTS: f64 = 900.0;
 const REQUESTS_PER_CONNECTION: u32 = 10;
-const MORE: &str = "[rescue]\nregistry_period = \"2 s\"\nobject_ttl = \"2 h\"\n";
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -124,7 +124,7 @@ impl Ground<'_> {
                 let fine = (44..=54).map(|step| f64::from(step) * 100.0);
                 (ramp.into_iter().chain(fine).collect(), 8.0)
             }
-            Form::Shortest => (vec![1500.0, 4400.0], 4.0),
+            Form::Shortest => (vec![1500.0, 4400.0], 3.0),
         };
         let mut plan = self.load(&network, "source", 10, (rates, seconds));
         plan.until = self.bench.form.search();
@@ -151,7 +151,7 @@ impl Ground<'_> {
 
     /// Asks until the source redirects. What comes of it is not measured.
     fn warm_up(&self, network: &Network, source: &str) -> Result<(), LabError> {
-        let mut plan = self.load(network, source, 10, (vec![400.0], 4.0));
+        let mut plan = self.load(network, source, 10, (vec![400.0], 3.0));
         plan.following = Following::Stays;
         self.bench.say("warm-up, not measured:");
         self.bench.play(self.route(network), &plan).map(drop)

@@ -52,7 +52,7 @@ pub fn run(ground: &Ground<'_>) -> Result<OneCore, LabError> {
     let seconds = match ground.bench.form {
         Form::Full => 20,
         Form::Compressed => 10,
-        Form::Shortest => 2,
+        Form::Shortest => 1,
     };
     let wrk = Wrk {
         network: &network,
