@@ -5,7 +5,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, OriginPhase, Parameters, PhaseName, RescueView, Tier, UpstreamView,
+    BrainView, OriginPhase, Parameters, PhaseName, RescueView, ResourceView, Tier, UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
@@ -293,18 +293,21 @@ fn decisions(view: &BrainView, calendar: &Calendar) -> Vec<Decision> {
 /// Hot URLs are those of the last interval.
 fn hot(sampler: &Sampler) -> Vec<HotUrl> {
     let seconds = sampler.elapsed().as_secs_f64().max(1e-3);
-    let told = |hot: &levee_proxy::HotCount| HotUrl {
-        url: hot.url.clone(),
-        rate: hot.count as f64 / seconds,
+    let told = |resource: &ResourceView| HotUrl {
+        url: resource.url.clone(),
+        rate: resource.recent as f64 / seconds,
     };
     // What rescue servers bring us is no page that anybody wants to see.
-    let is_page = |hot: &&levee_proxy::HotCount| {
-        let path = hot.url.split_once('/').map_or("", |(_, path)| path);
-        !path.starts_with(".levee/")
+    let is_page = |resource: &&ResourceView| {
+        let path = resource.url.split_once('/').map_or("", |(_, path)| path);
+        resource.recent > 0 && !path.starts_with(".levee/")
     };
-    let pages = sampler.total().hot.iter().filter(is_page);
-    pages.map(told).collect()
+    let pages = sampler.resources().iter().filter(is_page);
+    pages.take(HOT_URLS).map(told).collect()
 }
+
+/// More hot URLs nobody reads.
+const HOT_URLS: usize = 20;
 
 fn latency(sampler: &Sampler) -> Latency {
     let counts = sampler.total().latency.since(&sampler.before().latency);

@@ -8,7 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{BrainView, LoadSample, OriginPhase, RoutePlan, Traffic};
+use levee_control::{
+    BrainView, HotSpotInput, HotSpotRules, HotSpots, LoadSample, OriginPhase, ResourceView,
+    RoutePlan, Traffic,
+};
 use levee_net::cpu_time;
 use levee_proxy::{Front, Sample, SlotSample};
 use levee_vocab::{LinkId, Timestamp};
@@ -17,6 +20,9 @@ use levee_vocab::{LinkId, Timestamp};
 /// unnoticed.
 const RISK_INTERVALS: usize = 3;
 
+/// Resources that are watched: many more than a crowd wants, in a few hundred kilobytes.
+const WATCHED_PLACES: usize = 1024;
+
 /// Takes samples and remembers the last.
 #[derive(Debug)]
 pub struct Sampler {
@@ -24,6 +30,8 @@ pub struct Sampler {
     now: Reading,
     load: LoadSample,
     plan: Arc<RoutePlan>,
+    hot_spots: HotSpots,
+    resources: Vec<ResourceView>,
     /// What each running rescue has had since it began.
     served: BTreeMap<LinkId, Traffic>,
     /// Redirects of the last intervals to each rescue server, newest last.
@@ -61,6 +69,8 @@ impl Sampler {
             now: reading,
             load: LoadSample::default(),
             plan: Arc::default(),
+            hot_spots: HotSpots::new(HotSpotRules::default(), WATCHED_PLACES),
+            resources: Vec::new(),
             served: BTreeMap::new(),
             recent: BTreeMap::new(),
             redirects_at_risk: 0,
@@ -80,6 +90,7 @@ impl Sampler {
     ) -> LoadSample {
         self.before = std::mem::replace(&mut self.now, Reading::take(front, now));
         self.plan = plan;
+        self.watch_resources(now);
         let elapsed = self.elapsed();
         let (sample, before) = (&self.now.sample, &self.before.sample);
         let mut load = LoadSample {
@@ -151,6 +162,11 @@ impl Sampler {
         &self.before.sample
     }
 
+    /// The resources that were asked for in the last interval, most first.
+    pub fn resources(&self) -> &[ResourceView] {
+        &self.resources
+    }
+
     /// The plan of the last interval.
     pub fn plan(&self) -> &RoutePlan {
         &self.plan
@@ -169,6 +185,16 @@ impl Sampler {
     /// Open connections and their limit.
     pub fn connections(&self) -> (u64, u64) {
         (self.now.sample.connections, self.connections_max)
+    }
+
+    /// Adds up what the cores were asked for (H1).
+    fn watch_resources(&mut self, now: Timestamp) {
+        let arrivals = std::mem::take(&mut self.now.sample.arrivals);
+        let input = HotSpotInput::IntervalEnded(arrivals);
+        for output in self.hot_spots.handle(now, input) {
+            tracing::debug!(url = output.url, step = ?output.step, "a resource changed its heat");
+        }
+        self.resources = self.hot_spots.view();
     }
 
     fn cpu_level(&self) -> f64 {

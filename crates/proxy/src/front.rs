@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use levee_control::RoutePlan;
+use levee_control::{Arrivals, RoutePlan};
 use levee_net::{
     Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared,
 };
@@ -26,9 +26,8 @@ use crate::counters::CoreCounters;
 use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
-use crate::hot;
 use crate::pacer::Link;
-use crate::sample::{HotCount, Sample};
+use crate::sample::Sample;
 use crate::settings::{Cleartext, FrontSettings};
 use crate::site::SiteTable;
 use crate::tls::TlsOffer;
@@ -86,7 +85,7 @@ pub struct Front {
     addresses: Vec<SocketAddr>,
     cores: Vec<RunningCore>,
     link: Option<Arc<Link>>,
-    hot: Arc<Shared<Vec<Vec<HotCount>>>>,
+    arrivals: Arc<Shared<Vec<Arrivals>>>,
 }
 
 struct RunningCore {
@@ -94,9 +93,6 @@ struct RunningCore {
     counters: Arc<CoreCounters>,
     thread: Option<JoinHandle<()>>,
 }
-
-/// Hot URLs in a sample.
-const HOT_PLACES: usize = 20;
 
 impl Front {
     /// Binds every socket; those that were `inherited` are bound already, and shared by all cores.
@@ -180,16 +176,17 @@ impl Front {
         }
     }
 
-    /// Reads all counters. Hot URLs are those between the last two readings.
+    /// Reads all counters. Arrivals are those between the last two readings.
     pub fn sample(&self) -> Sample {
         let mut sample = Sample::default();
         for core in &self.cores {
             core.counters.add_to(&mut sample);
         }
         sample.link = self.link.as_ref().map(|link| link.sample(Clock.now()));
-        sample.hot = hot::merge(self.hot.replace(Vec::new()), HOT_PLACES);
+        sample.arrivals = self.arrivals.replace(Vec::new());
         for core in &self.cores {
-            core.sender.send(Message::ReportHot(Arc::clone(&self.hot)));
+            let place = Arc::clone(&self.arrivals);
+            core.sender.send(Message::TellArrivals(place));
         }
         sample
     }
@@ -234,7 +231,7 @@ impl Bound {
             addresses: self.addresses,
             cores: Vec::with_capacity(count),
             link: parts.link.clone(),
-            hot: Arc::default(),
+            arrivals: Arc::default(),
         };
         let (compressor, compressor_thread) = Compressor::new();
         for (number, doors) in self.doors.into_iter().enumerate() {

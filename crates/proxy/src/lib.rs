@@ -20,7 +20,6 @@ mod front;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod histogram;
-mod hot;
 mod http2;
 mod pacer;
 mod parked;
@@ -56,7 +55,7 @@ pub use flight::{
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
 pub use pacer::{Class, Link};
-pub use sample::{Handshakes, HotCount, LinkSample, Sample, SlotSample};
+pub use sample::{Handshakes, LinkSample, Sample, SlotSample};
 pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;

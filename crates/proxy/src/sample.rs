@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use levee_control::Arrivals;
+
 use crate::histogram::LatencyCounts;
 
 /// Sums over all cores since the start, and what is true now.
@@ -72,8 +74,8 @@ pub struct Sample {
     pub slots: BTreeMap<u8, SlotSample>,
     /// The link, where its rate is enforced.
     pub link: Option<LinkSample>,
-    /// URLs asked for most since the last reading but one, with how often; most first.
-    pub hot: Vec<HotCount>,
+    /// What each core was asked for since the last reading but one, core after core.
+    pub arrivals: Vec<Arrivals>,
 }
 
 /// TLS handshakes since the start.
@@ -117,13 +119,4 @@ pub struct LinkSample {
     pub peak: u64,
     /// Seconds that the link needs for what is admitted but not yet sent.
     pub backlog: f64,
-}
-
-/// One URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HotCount {
-    /// Host and path.
-    pub url: String,
-    /// Requests.
-    pub count: u64,
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use levee_control::{GateLimits, Parameters, Redirectability};
 use levee_vocab::{ByteRate, Timestamp};
 
-pub use outcome::{Minute, Outcome};
+pub use outcome::{Outcome, Stretch};
 
 use episode::{Course, Episode};
 

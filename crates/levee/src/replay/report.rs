@@ -177,13 +177,13 @@ impl Report {
                 date(self.unix(worst.from)),
                 words::percent(worst.lost_share())
             )?,
-            (Some(_), None) => write!(
+            (None, _) | (_, None) if outcome.refused + outcome.failed > 0 => write!(
                 f,
                 "{} of {} come to nothing, never more than 10 % in a minute.",
                 words::count(outcome.refused + outcome.failed),
                 counted(outcome.requests, "request"),
             )?,
-            (None, _) => write!(f, "every request is answered within 7 s.")?,
+            (None, _) | (_, None) => write!(f, "every request is answered within 7 s.")?,
         }
         if let (Some(from), Some(until)) = (outcome.redirected_from, outcome.redirected_until) {
             write!(

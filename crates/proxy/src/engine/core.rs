@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
 use foldhash::fast::FixedState;
-use levee_control::{Gate, RoutePlan};
+use levee_control::{ArrivalTable, Gate, RoutePlan};
 use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
 
@@ -17,7 +17,6 @@ use crate::fetch::Fetcher;
 use crate::files::{Compressor, FileTable};
 use crate::flight::Waker;
 use crate::front::HandedOverLog;
-use crate::hot::HotTable;
 use crate::http2::WakeList;
 use crate::pacer::{Link, PacedQueue};
 use crate::parked::ParkedQueue;
@@ -44,7 +43,8 @@ pub(crate) struct Core {
     pub tls: Option<TlsOffer>,
     pub handshakes: HandshakeLine,
     pub counters: Arc<CoreCounters>,
-    pub hot: HotTable,
+    /// What this core was asked for in the interval under way.
+    pub arrivals: ArrivalTable,
     pub hasher: FixedState,
     pub link: Option<Arc<Link>>,
     pub paced: PacedQueue,
@@ -98,6 +98,10 @@ pub(crate) struct CoreParts {
     pub purge: Option<PurgeInlet>,
 }
 
+/// Resources that a core can tell apart in one interval: what gets one in so many of its requests
+/// is sure to be told. Some 75 kB.
+const ARRIVAL_PLACES: usize = 256;
+
 /// Room for a whole head and a good piece of a body.
 const BUFFER_BYTES: usize = 64 * 1024;
 /// A head that fills the buffer could never be read further, nor refused.
@@ -120,7 +124,7 @@ impl Core {
             tls: parts.tls,
             handshakes: HandshakeLine::default(),
             counters: parts.counters,
-            hot: HotTable::new(),
+            arrivals: ArrivalTable::new(ARRIVAL_PLACES),
             hasher: FixedState::default(),
             link: parts.link,
             paced: PacedQueue::default(),

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use levee_control::RoutePlan;
+use levee_control::{Arrivals, RoutePlan};
 use levee_net::Shared;
 use levee_vocab::Timestamp;
 
 use super::drive::Fate;
 use super::{Ending, Engine};
 use crate::files::Compressed;
-use crate::sample::HotCount;
 use crate::site::SiteTable;
 use crate::tls::TlsOffer;
 
@@ -28,8 +27,8 @@ pub(crate) enum Message {
     RecheckFiles,
     /// A connection can go on.
     Wake(u64),
-    /// Put the hottest URLs there.
-    ReportHot(Arc<Shared<Vec<Vec<HotCount>>>>),
+    /// Put there what was asked for since the last time.
+    TellArrivals(Arc<Shared<Vec<Arrivals>>>),
     /// Accept nothing new, finish what runs until then.
     Drain(Timestamp),
     /// End at once.
@@ -58,9 +57,9 @@ impl Engine {
                 tables.for_each(|table| table.recheck(now));
             }
             Message::Wake(token) => self.drive(token),
-            Message::ReportHot(place) => {
-                let hot = self.core.hot.take();
-                place.with(|tables| tables.push(hot));
+            Message::TellArrivals(place) => {
+                let arrivals = self.core.arrivals.take();
+                place.with(|all| all.extend(arrivals));
                 self.count_held_up();
             }
             Message::Drain(until) => self.drain(until),

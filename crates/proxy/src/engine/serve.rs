@@ -7,7 +7,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use levee_control::{Ask, OriginRoute, Redirectability, Verdict};
+use levee_control::{Arrival, Ask, OriginRoute, Redirectability, Verdict};
 use levee_vocab::Timestamp;
 
 use super::work::Work;
@@ -52,8 +52,6 @@ impl Core {
         let path_hash = self.hasher.hash_one(request.path);
         if granted.is_none() {
             self.counters.requests.add(1);
-            let hash = path_hash ^ self.hasher.hash_one(request.host).rotate_left(1);
-            self.hot.note(hash, request.host, request.path);
         }
         let route = route(request.host, &self.sites, &self.gate.plan().hosts);
         let kind = self.kind(&route, request);
@@ -71,6 +69,7 @@ impl Core {
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
+                self.note_arrival(request, path_hash, work.bytes());
                 let ask = self.ask(&visit, &work, request, path_hash);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
@@ -86,6 +85,17 @@ impl Core {
             }
             Verdict::Wait | Verdict::Refuse => self.refuse(connection, request, &visit),
         }
+    }
+
+    /// Notes what was asked for, by host and path: what becomes hot is copied whole.
+    fn note_arrival(&mut self, request: &Request<'_, '_>, path_hash: u64, bytes: u64) {
+        let arrival = Arrival {
+            hash: path_hash ^ self.hasher.hash_one(request.host).rotate_left(1),
+            bytes,
+            host: request.host,
+            path: request.path,
+        };
+        self.arrivals.note(self.now, &arrival);
     }
 
     fn kind(&self, route: &Route, request: &Request<'_, '_>) -> Kind {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use levee_control::{GateLimits, Parameters};
 use levee_vocab::{ServerState, Timestamp};
 
-use super::outcome::{Minute, Outcome};
+use super::outcome::{Outcome, Stretch};
 use super::{END_AFTER_MAX, ReplaySettings, Visit};
 use crate::crowd::{Arrivals, CrowdSettings, Wants};
 use crate::request::CrowdId;
@@ -37,6 +37,10 @@ pub(super) struct Episode {
     low_needed: u64,
     files: BTreeMap<u64, usize>,
     before: Counts,
+    /// What ended in the minutes that are not judged yet.
+    stretch: Stretch,
+    /// The first of them, counted from the beginning.
+    stretch_began: u64,
     redirects: u64,
 }
 
@@ -57,6 +61,13 @@ const LEAD: Duration = Duration::from_secs(30);
 const REDIRECT_BYTES: u64 = 240;
 
 const MINUTE: u64 = 60;
+
+/// Minutes with fewer requests are judged together with the next: one of two is no half.
+const JUDGED_REQUESTS: u64 = 20;
+
+/// Seconds after which an episode ends at the first moment in which nobody waits: a world grows
+/// with all that happened in it, and a log may be overloaded for days.
+const LONG: u64 = 1800;
 
 impl Episode {
     pub(super) fn begin(settings: &ReplaySettings, second: u64) -> Self {
@@ -92,6 +103,12 @@ impl Episode {
             low_needed: low_time.as_secs() + 30,
             files: BTreeMap::new(),
             before: Counts::default(),
+            stretch: Stretch {
+                from: Timestamp::from_seconds(second),
+                answered: 0,
+                lost: 0,
+            },
+            stretch_began: 0,
             redirects: 0,
         }
     }
@@ -141,7 +158,12 @@ impl Episode {
         });
         let is_done = is_normal && self.world.requests_open() == 0;
         let is_late = self.low_seconds >= END_AFTER_MAX.as_secs();
-        if is_late || (is_done && self.low_seconds >= self.low_needed) {
+        let low_needed = if self.seconds < LONG {
+            self.low_needed
+        } else {
+            1
+        };
+        if is_late || (is_done && self.low_seconds >= low_needed) {
             Course::Over
         } else {
             Course::GoesOn
@@ -168,18 +190,26 @@ impl Episode {
             failed: tally.failed,
         };
         let before = std::mem::replace(&mut self.before, now);
-        let refused = now.refused - before.refused;
-        let failed = now.failed - before.failed;
-        let answered = now.answered - before.answered;
-        outcome.answered += answered;
-        outcome.refused += refused;
-        outcome.failed += failed;
-        let began = self.began + (self.seconds - 1) / MINUTE * MINUTE;
-        outcome.count_minute(Minute {
-            from: Timestamp::from_seconds(began),
-            answered,
-            lost: refused + failed,
-        });
+        outcome.answered += now.answered - before.answered;
+        outcome.refused += now.refused - before.refused;
+        outcome.failed += now.failed - before.failed;
+        let stretch = &mut self.stretch;
+        stretch.answered += now.answered - before.answered;
+        stretch.lost += now.refused - before.refused + now.failed - before.failed;
+        if stretch.answered + stretch.lost >= JUDGED_REQUESTS {
+            let minutes = self.seconds.div_ceil(MINUTE) - self.stretch_began;
+            outcome.judge(*stretch, minutes);
+            self.begin_stretch();
+        }
+    }
+
+    fn begin_stretch(&mut self) {
+        self.stretch_began = self.seconds / MINUTE;
+        self.stretch = Stretch {
+            from: Timestamp::from_seconds(self.began + self.seconds),
+            answered: 0,
+            lost: 0,
+        };
     }
 }
 

@@ -25,15 +25,15 @@ pub struct Outcome {
     pub minutes_overloaded: u64,
     /// The first of them.
     pub overloaded_from: Option<Timestamp>,
-    /// The minute with the largest share of requests that came to nothing.
-    pub worst: Option<Minute>,
+    /// The minute, or few of them, with the largest share of requests that came to nothing.
+    pub worst: Option<Stretch>,
     /// Requests that each neighbour answered.
     pub carried: Vec<u64>,
 }
 
-/// The requests that ended in one minute.
+/// The requests that ended in one minute, or in as many as it took to have some.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Minute {
+pub struct Stretch {
     /// When it began.
     pub from: Timestamp,
     /// Requests that were answered within 7 s.
@@ -60,23 +60,23 @@ impl Outcome {
         self.minutes_overloaded == 0
     }
 
-    /// Takes in a minute.
-    pub(super) fn count_minute(&mut self, minute: Minute) {
-        if minute.lost == 0 {
+    /// Judges a stretch of so many minutes.
+    pub(super) fn judge(&mut self, stretch: Stretch, minutes: u64) {
+        if stretch.lost == 0 {
             return;
         }
-        if minute.lost_share() > OVERLOADED {
-            self.minutes_overloaded += 1;
-            self.overloaded_from = self.overloaded_from.or(Some(minute.from));
+        if stretch.lost_share() > OVERLOADED {
+            self.minutes_overloaded += minutes;
+            self.overloaded_from = self.overloaded_from.or(Some(stretch.from));
         }
-        let is_worse = |worst: Minute| minute.lost_share() > worst.lost_share();
+        let is_worse = |worst: Stretch| stretch.lost_share() > worst.lost_share();
         if self.worst.is_none_or(is_worse) {
-            self.worst = Some(minute);
+            self.worst = Some(stretch);
         }
     }
 }
 
-impl Minute {
+impl Stretch {
     /// The share of its requests that came to nothing.
     pub fn lost_share(&self) -> f64 {
         self.lost as f64 / (self.answered + self.lost).max(1) as f64
