@@ -85,17 +85,20 @@ pub fn test_experiments(workspace: &Workspace) -> Result<(), Failure> {
     run(&mut command)
 }
 
-/// Instructions and allocations of a redirect on its core.
+/// Instructions and allocations of a request on its core, and of its part for hot spots.
 pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
-    let call = [
-        "run",
-        "--release",
-        "--package",
-        "levee-proxy",
-        "--example",
-        "request_cost",
-    ];
-    run(&mut cargo(workspace, &call))
+    for example in ["request_cost", "arrival_cost"] {
+        let call = [
+            "run",
+            "--release",
+            "--package",
+            "levee-proxy",
+            "--example",
+            example,
+        ];
+        run(&mut cargo(workspace, &call))?;
+    }
+    Ok(())
 }
 
 /// What the object cache keeps beside other policies, or what it weighs under churn.

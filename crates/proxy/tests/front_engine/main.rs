@@ -1,6 +1,7 @@
 //! The engine over real sockets, with plans made by hand.
 #![allow(clippy::unwrap_used)]
 
+mod arrivals;
 mod files;
 mod framing;
 mod http2;

@@ -1,0 +1,30 @@
+//! What each core tells of the requests that came to it (H1).
+
+use std::collections::BTreeMap;
+
+use crate::support::Setup;
+
+#[test]
+fn what_was_asked_for_is_told_with_its_size_and_without_its_query() {
+    let running = Setup::default().start();
+    running.write("page", "x".repeat(5000));
+    for number in 0..7 {
+        let target = format!("/page?visitor={number}");
+        assert_eq!(running.get(&target).status, 200);
+    }
+    assert_eq!(running.get("/nothing").status, 404);
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut bytes = 0;
+    running.sample_until(|sample| {
+        for arrivals in &sample.arrivals {
+            *counts.entry(arrivals.url.clone()).or_default() += arrivals.count;
+            bytes = bytes.max(arrivals.bytes);
+        }
+        counts.values().sum::<u64>() == 8
+    });
+    let told: Vec<_> = counts.into_iter().collect();
+    let page = ("site.example/page".to_owned(), 7);
+    let nothing = ("site.example/nothing".to_owned(), 1);
+    assert_eq!(told, [nothing, page]);
+    assert!((5000..6000).contains(&bytes), "{bytes}");
+}
