@@ -90,7 +90,7 @@ impl Sampler {
     ) -> LoadSample {
         self.before = std::mem::replace(&mut self.now, Reading::take(front, now));
         self.plan = plan;
-        self.watch_resources(now);
+        self.watch_resources();
         let elapsed = self.elapsed();
         let (sample, before) = (&self.now.sample, &self.before.sample);
         let mut load = LoadSample {
@@ -187,11 +187,12 @@ impl Sampler {
         (self.now.sample.connections, self.connections_max)
     }
 
-    /// Adds up what the cores were asked for (H1).
-    fn watch_resources(&mut self, now: Timestamp) {
+    /// Adds up what the cores were asked for (H1). They were told to tell it at the reading before
+    /// this one, so that is when it was true: by now each resource would seem to have paused.
+    fn watch_resources(&mut self) {
         let arrivals = std::mem::take(&mut self.now.sample.arrivals);
         let input = HotSpotInput::IntervalEnded(arrivals);
-        for output in self.hot_spots.handle(now, input) {
+        for output in self.hot_spots.handle(self.before.at, input) {
             tracing::debug!(url = output.url, step = ?output.step, "a resource changed its heat");
         }
         self.resources = self.hot_spots.view();
