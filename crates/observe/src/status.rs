@@ -196,7 +196,7 @@ pub struct Lifetime {
     pub redirects: u64,
     /// Their true bytes, without the overhead of connections.
     pub redirect_bytes: u64,
-    /// Requests by our rescue servers.
+    /// Requests by our rescue servers, and by others of an origin that ask us as an object's home.
     pub fetches_served: u64,
     /// Refused with 503 for lack of capacity.
     pub refused: u64,

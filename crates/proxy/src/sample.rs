@@ -25,7 +25,8 @@ pub struct Sample {
     pub rescue_requests: u64,
     /// Their bytes.
     pub rescue_bytes: u64,
-    /// Fetches by our rescue servers; also in `own_requests`.
+    /// Fetches by our rescue servers, also in `own_requests`; and by other rescue servers of an
+    /// origin, which ask us as an object's home, also in `rescue_requests`.
     pub fetches_served: u64,
     /// Their bytes; also in `own_bytes`.
     pub fetch_bytes: u64,

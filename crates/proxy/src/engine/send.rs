@@ -163,9 +163,14 @@ impl Core {
                 counters.redirects.add(1);
                 counters.slot(slot).redirects.add(1);
             }
-            Kind::Rescue { slot } | Kind::Home { slot } => {
+            Kind::Rescue { slot } => {
                 counters.rescue_requests.add(1);
                 counters.slot(slot).rescue_requests.add(1);
+            }
+            Kind::Home { slot } => {
+                counters.rescue_requests.add(1);
+                counters.slot(slot).rescue_requests.add(1);
+                counters.fetches_served.add(1);
             }
             Kind::Refusal => {
                 counters.own_requests.add(1);
