@@ -55,6 +55,18 @@ async fn broken_responses_fail_and_are_not_kept() {
     check_broken(coded, FetchError::Malformed).await;
     let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nc\r\n0\r\n\r\n";
     check_broken(coded, FetchError::Malformed).await;
+    let twice = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n";
+    check_broken(twice, FetchError::Malformed).await;
+}
+
+#[tokio::test]
+async fn a_transfer_coding_that_codes_nothing_is_passed_over() {
+    let page = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nConnection: close\r\n\r\npage";
+    let origin = Origin::play(move |_, stream| say_and_close(stream, page)).await;
+    let stage = Stage::new(FetchSettings::default());
+    let answer = stage.get(&Request::upstream(&origin, "/")).await.unwrap();
+    let coding = answer.header("transfer-encoding");
+    assert_eq!((answer.text(), coding), ("page", None));
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::header::{self, HeaderMap, HeaderValue};
+use http::header::{self, HeaderMap};
 use http::response::Parts;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -277,11 +277,23 @@ impl Patience {
 }
 
 /// Whether the body is in a transfer coding that nobody here takes off: passed on without its
-/// name, it would be taken for the page.
+/// name, it would be taken for the page. Words that name no coding (RFC 9112 7.2) change no body:
+/// some applications still say `identity`, which RFC 2616 had.
 fn is_coded(headers: &HeaderMap) -> bool {
-    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let is_chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
-    codings.next().is_some_and(|value| !is_chunked(value)) || codings.next().is_some()
+    const COMPRESSING: [&str; 5] = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
+    let values = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let words = values.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    let mut chunked = 0;
+    for word in words.map(<[u8]>::trim_ascii) {
+        if COMPRESSING
+            .iter()
+            .any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
+        {
+            return true;
+        }
+        chunked += usize::from(word.eq_ignore_ascii_case(b"chunked"));
+    }
+    chunked > 1
 }
 
 /// Why there is no head.
