@@ -173,19 +173,19 @@ impl Play {
         });
         match placed {
             Placed::InTime => Ok(()),
-            Placed::TooLate => {
-                self.lines.too_late += 1;
+            Placed::Astray => {
+                self.lines.astray += 1;
                 Ok(())
             }
-            Placed::Back(to) => Err(self.goes_back(to, source)),
+            Placed::Jumped(to) => Err(self.jumps(to, source)),
         }
     }
 
-    fn goes_back(&self, to: u64, source: &Source) -> String {
+    fn jumps(&self, to: u64, source: &Source) -> String {
         let place = source.place();
         let from = self.timeline.span().map_or(0, |(_, second)| second);
         format!(
-            "{} line {}: the time goes back from {} to {}; name the logs in the order of time, the \
+            "{} line {}: the time jumps from {} to {}; name the logs in the order of time, the \
              oldest first",
             place.log.display(),
             place.line,

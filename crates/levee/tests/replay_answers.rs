@@ -125,7 +125,7 @@ fn mistakes_are_told_in_a_sentence() {
         (with_link(&[&broken]), "cannot read"),
         (
             with_link(&[&log, &old]),
-            "the time goes back from 2026-11-21 10:14:59 to 2020-11-21",
+            "the time jumps from 2026-11-21 10:14:59 to 2020-11-21",
         ),
         (
             vec![text(&log)],

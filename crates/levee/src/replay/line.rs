@@ -106,3 +106,37 @@ fn redirectability_of(method: &str) -> Redirectability {
         _other => Redirectability::Never,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use levee_vocab::Random;
+
+    use super::*;
+
+    /// Good lines with a few bytes changed, cut out or doubled, from a seed.
+    #[test]
+    fn no_line_whatever_is_in_it_breaks_the_reader() {
+        let lines: [&[u8]; 4] = [
+            br#"192.0.2.7 - - [21/Nov/2026:03:40:02 +0000] "GET /a HTTP/1.1" 200 1839 "-" "x\"""#,
+            br#"{"at":1795232402.25,"target":"/a","bytes":7,"class":"page","request":{"uri":"/"}}"#,
+            br#"{"time_iso8601":"2026-11-21T03:40:02+00:00","request":"GET / HTTP/1.1","size":"7"}"#,
+            br#"{"@timestamp":"21/Nov/9999:23:59:59 -9999","uri":"\u00e4","bytes":1e300}"#,
+        ];
+        let mut random = Random::from_seed(1);
+        let mut reader = LineReader::default();
+        let mut read = 0;
+        for number in 0..40_000 {
+            let mut line = lines[number % lines.len()].to_vec();
+            for _ in 0..random.within(0..4) {
+                let at = random.within(0..line.len() as u64) as usize;
+                match random.within(0..3) {
+                    0 => line[at] = random.next_bits() as u8,
+                    1 => line.truncate(at.max(1)),
+                    _twice => line.extend_from_within(at..),
+                }
+            }
+            read += usize::from(reader.read(&line).is_ok());
+        }
+        assert!((10_000..35_000).contains(&read), "{read}");
+    }
+}

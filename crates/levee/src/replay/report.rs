@@ -45,8 +45,8 @@ pub struct Lines {
     pub first_broken: Option<Broken>,
     /// Understood, but no visits.
     pub left_out: u64,
-    /// More than an hour late.
-    pub too_late: u64,
+    /// More than an hour late, or years ahead.
+    pub astray: u64,
 }
 
 /// A line that was not understood.
@@ -123,11 +123,11 @@ impl Report {
                 counted(lines.left_out, "line")
             )?;
         }
-        if lines.too_late > 0 {
+        if lines.astray > 0 {
             writeln!(
                 f,
-                "{} left out: more than an hour behind the others.",
-                counted(lines.too_late, "line")
+                "{} left out: more than an hour behind the others, or years ahead.",
+                counted(lines.astray, "line")
             )?;
         }
         let busiest = &self.seen.busiest;

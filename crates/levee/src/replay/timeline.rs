@@ -2,8 +2,8 @@
 //!
 //! Most logs know only the second of a request: those of one second are spread evenly over it.
 //! Servers write a line when an answer is done, so one that took long stands too late: it counts in
-//! the second in which it stands. One that is an hour too late is left out, and when many in a row
-//! are, the logs were given in the wrong order.
+//! the second in which it stands. One that is an hour too late is left out, and so is one that is
+//! years ahead; when many in a row are, the logs were given in the wrong order.
 
 use levee_control::Redirectability;
 use levee_vocab::Timestamp;
@@ -28,10 +28,10 @@ pub struct Dated<'a> {
 pub enum Placed {
     /// It counts.
     InTime,
-    /// It is more than an hour late and does not count.
-    TooLate,
-    /// So many of these came in a row that the time must have gone back to this second.
-    Back(u64),
+    /// It is more than an hour late, or years ahead, and does not count.
+    Astray,
+    /// So many of these came in a row that the time itself must have jumped to this second.
+    Jumped(u64),
 }
 
 /// The second under way.
@@ -44,7 +44,7 @@ pub struct Timeline {
     /// Their targets, one behind the other.
     targets: String,
     last: Timestamp,
-    late_in_a_row: u32,
+    astray_in_a_row: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +58,18 @@ struct Request {
 /// A download of an hour is written down an hour late.
 const LATE_SECONDS_MAX: u64 = 3600;
 
+/// Nobody keeps a log with a gap of that many seconds: two years.
+const AHEAD_SECONDS_MAX: u64 = 2 * 366 * 86_400;
+
+/// A century: nanoseconds of it still fit into a `Timestamp`.
+const SPAN_SECONDS_MAX: u64 = 100 * 366 * 86_400;
+
+/// Requests of one second that are held at once. No server that writes a log has more; a log whose
+/// clock stood still has.
+const REQUESTS_MAX: usize = 1_000_000;
+
 /// So many lines in a row are no straggling downloads.
-const LATE_LINES_MAX: u32 = 1000;
+const ASTRAY_LINES_MAX: u32 = 1000;
 
 impl Timeline {
     /// Takes in a line; `done` gets the requests of a second that is over.
@@ -72,20 +82,26 @@ impl Timeline {
             self.start = Some(second);
             self.second = second;
         }
+        let is_late = second.saturating_add(LATE_SECONDS_MAX) < self.second;
+        let start = self.start.unwrap_or(second);
+        let end = (self.second + AHEAD_SECONDS_MAX).min(start + SPAN_SECONDS_MAX);
+        if is_late || second > end {
+            self.astray_in_a_row += 1;
+            return match self.astray_in_a_row {
+                ASTRAY_LINES_MAX => Placed::Jumped(second),
+                _fewer => Placed::Astray,
+            };
+        }
         if second < self.second {
-            if self.second - second > LATE_SECONDS_MAX {
-                self.late_in_a_row += 1;
-                return match self.late_in_a_row {
-                    LATE_LINES_MAX => Placed::Back(second),
-                    _fewer => Placed::TooLate,
-                };
-            }
             fraction = None;
         } else if second > self.second {
             self.finish(done);
             self.second = second;
         }
-        self.late_in_a_row = 0;
+        if self.requests.len() == REQUESTS_MAX {
+            self.finish(done);
+        }
+        self.astray_in_a_row = 0;
         self.targets.push_str(&line.target);
         self.requests.push(Request {
             fraction,
@@ -179,9 +195,21 @@ mod tests {
         lines.push(line(1_000_001, None));
         let (times, placed) = play(&lines);
         assert_eq!(times, [0.0, 1.0]);
-        assert_eq!(placed[1], Placed::TooLate);
+        assert_eq!(placed[1], Placed::Astray);
         lines.pop();
         lines.push(line(6, None));
-        assert_eq!(play(&lines).1.last(), Some(&Placed::Back(6)));
+        assert_eq!(play(&lines).1.last(), Some(&Placed::Jumped(6)));
+    }
+
+    #[test]
+    fn a_date_years_ahead_does_not_make_everything_after_it_late() {
+        let lines = [
+            line(100, None),
+            line(253_402_300_799, None),
+            line(101, None),
+        ];
+        let (times, placed) = play(&lines);
+        assert_eq!(times, [0.0, 1.0]);
+        assert_eq!(placed[1], Placed::Astray);
     }
 }

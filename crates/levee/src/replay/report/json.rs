@@ -28,7 +28,7 @@ struct LinesTold {
     read: u64,
     broken: u64,
     left_out: u64,
-    too_late: u64,
+    astray: u64,
 }
 
 #[derive(Serialize)]
@@ -89,7 +89,7 @@ impl Report {
                 read: self.lines.read,
                 broken: self.lines.broken,
                 left_out: self.lines.left_out,
-                too_late: self.lines.too_late,
+                astray: self.lines.astray,
             },
             requests: self.seen.requests,
             bytes: self.seen.bytes,
