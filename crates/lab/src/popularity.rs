@@ -26,6 +26,8 @@ pub struct Popularity {
     pub requests: u64,
     /// Requests for images per request for a page.
     pub images_per_page: f64,
+    /// Those requests by quarters of an hour, from the first request on.
+    pub quarter_hours: Vec<u64>,
     /// Pages, most wanted first.
     pub pages: Vec<Ranked>,
     /// Images, most wanted first.
@@ -64,9 +66,10 @@ impl Popularity {
     pub fn fit(source: &str, trace: &str) -> Result<Self, TraceError> {
         let mut pages = Counts::new();
         let mut images = Counts::new();
+        let mut times = Vec::new();
         for (number, line) in trace.lines().enumerate().skip(1) {
             let columns: Vec<&str> = line.split('\t').collect();
-            let &[_, _, _, "GET", url, response, bytes, ..] = columns.as_slice() else {
+            let &[_, _, time, "GET", url, response, bytes, ..] = columns.as_slice() else {
                 if columns.len() < 7 {
                     return Err(TraceError::Columns(number + 1));
                 }
@@ -81,6 +84,7 @@ impl Popularity {
                 Kind::Image => &mut images,
                 Kind::Other => continue,
             };
+            times.push(time.parse().unwrap_or(0));
             let seen = counts.entry(url).or_default();
             seen.0 += 1;
             seen.1 = seen.1.max(bytes.parse().unwrap_or(0));
@@ -93,6 +97,7 @@ impl Popularity {
             source: source.to_owned(),
             requests: page_requests + image_requests,
             images_per_page: rounded(image_requests as f64 / page_requests as f64),
+            quarter_hours: quarter_hours(&times),
             pages: ranked(&pages, page_requests, PAGES_KEPT),
             images: ranked(&images, image_requests, IMAGES_KEPT),
         })
@@ -156,6 +161,19 @@ fn kind_of(url: &str) -> Kind {
     }
 }
 
+fn quarter_hours(times: &[u64]) -> Vec<u64> {
+    let first = times.iter().min().copied().unwrap_or(0);
+    let mut counts = Vec::new();
+    for time in times {
+        let quarter = ((time - first) / 900) as usize;
+        if counts.len() <= quarter {
+            counts.resize(quarter + 1, 0);
+        }
+        counts[quarter] += 1;
+    }
+    counts
+}
+
 fn total(counts: &Counts) -> u64 {
     counts.values().map(|&(requests, _)| requests).sum()
 }
@@ -190,6 +208,11 @@ mod tests {
             assert!(list.iter().map(|object| object.share).sum::<f64>() < 1.0);
             assert!(list.windows(2).all(|pair| pair[0].share >= pair[1].share));
         }
+        let day: u64 = popularity.quarter_hours.iter().sum();
+        assert_eq!(
+            (popularity.quarter_hours.len(), day),
+            (52, popularity.requests)
+        );
         assert!((1.0..5.0).contains(&popularity.images_per_page));
     }
 
@@ -207,6 +230,8 @@ mod tests {
         assert_eq!(shares, [0.66667, 0.33333]);
         assert_eq!(fitted.pages[0].bytes, 700);
         assert_eq!(fitted.images_per_page, 0.33333);
+        assert_eq!(fitted.quarter_hours, [4]);
+        assert_eq!(quarter_hours(&[1_900, 1_000, 2_800]), [1, 1, 1]);
     }
 
     #[test]

@@ -7,11 +7,13 @@ mod dotslash_pages;
 mod fediverse_stampede;
 mod hotspot_clients;
 mod hotspot_redirects;
+mod nasa_day;
 
 use super::LabError;
 use super::bench::Bench;
 use super::findings::Findings;
-use super::servers::Files;
+use super::network::Network;
+use super::servers::{Company, Files, Servers, Site, SitePlan};
 
 /// One experiment.
 pub struct Experiment {
@@ -72,6 +74,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: fediverse_stampede::run,
     },
     Experiment {
+        name: "nasa-day",
+        title: "A day of NASA's web server with a Slashdot crowd over it",
+        source: "the trace of 1 August 1995; hotspot-avoidance 3",
+        minutes: [37.0, 2.5],
+        run: nasa_day::run,
+    },
+    Experiment {
         name: "crawler-flood",
         title: "Crawlers fetch every page of a site",
         source: "the commonest overload of today",
@@ -84,4 +93,57 @@ pub const EXPERIMENTS: &[Experiment] = &[
 fn nothing() -> Files {
     let page = "<!doctype html><title>A neighbour</title><p>A site of its own.";
     [("/index.html".to_owned(), page.into())].into()
+}
+
+/// A site and its neighbours, as most experiments have them.
+struct Community<'a> {
+    /// Host of the site that is asked.
+    source: &'static str,
+    /// Hosts of the others; nobody starts them for a site that stands alone.
+    neighbours: &'a [&'static str],
+    /// What the site has.
+    files: &'a Files,
+    /// Whether there are neighbours.
+    company: Company,
+    /// U of all of them.
+    usable: f64,
+}
+
+/// Settings of everybody: neighbours find each other soon, and keep what they have fetched longer
+/// than any experiment lasts.
+const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
+
+impl Community<'_> {
+    /// Starts everybody, and waits until the site knows its neighbours. The site comes last.
+    fn start(
+        &self,
+        bench: &Bench,
+        servers: &mut Servers<'_>,
+        network: &Network,
+    ) -> Result<Vec<Site>, LabError> {
+        let nothing = nothing();
+        let plan = |host, files| SitePlan {
+            host,
+            files,
+            link: network.host(host).plan.link,
+            usable: self.usable,
+            company: self.company,
+            more: MORE,
+        };
+        let mut sites = Vec::new();
+        let neighbours = match self.company {
+            Company::Alone => &[],
+            Company::Member => self.neighbours,
+        };
+        if !neighbours.is_empty() {
+            servers.start_registry()?;
+        }
+        for host in neighbours {
+            sites.push(servers.start(&plan(host, &nothing))?);
+        }
+        let source = servers.start(&plan(self.source, self.files))?;
+        bench.wait_for_candidates(&source, neighbours.len())?;
+        sites.push(source);
+        Ok(sites)
+    }
 }

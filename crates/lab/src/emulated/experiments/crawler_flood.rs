@@ -12,9 +12,9 @@ use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::nothing;
+use super::Community;
 use crate::crowd::client::Following;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/crawler_flood.toml");
@@ -31,7 +31,6 @@ const READERS: f64 = 5.0;
 const CRAWLER: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
                        +https://openai.com/gptbot)";
 const READER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\n";
 
 /// Plays it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -40,7 +39,14 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let folder = bench.folder("servers");
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let files = pages();
-    let sites = start(bench, &mut servers, &network, &files)?;
+    let community = Community {
+        source: SOURCE,
+        neighbours: &NEIGHBOURS,
+        files: &files,
+        company: Company::Member,
+        usable: 0.8,
+    };
+    let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
         Form::Full | Form::Compressed => 60.0,
         Form::Shortest => 3.0,
@@ -83,32 +89,6 @@ fn pages() -> Files {
             (format!("/article-{number:04}.html"), page.into())
         })
         .collect()
-}
-
-fn start(
-    bench: &Bench,
-    servers: &mut Servers<'_>,
-    network: &Network,
-    files: &Files,
-) -> Result<Vec<Site>, LabError> {
-    servers.start_registry()?;
-    let nothing = nothing();
-    let plan = |host, files| SitePlan {
-        host,
-        files,
-        link: network.host(host).plan.link,
-        usable: 0.8,
-        company: Company::Member,
-        more: MORE,
-    };
-    let mut sites = Vec::new();
-    for host in NEIGHBOURS {
-        sites.push(servers.start(&plan(host, &nothing))?);
-    }
-    let source = servers.start(&plan(SOURCE, files))?;
-    bench.wait_for_candidates(&source, NEIGHBOURS.len())?;
-    sites.push(source);
-    Ok(sites)
 }
 
 fn findings(crawlers: &Played, readers: &Played, looks: &Looks) -> Findings {

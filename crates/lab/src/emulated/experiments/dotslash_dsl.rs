@@ -11,13 +11,14 @@
 
 use levee_vocab::Random;
 
+use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::super::{LabError, experiments};
+use super::Community;
 use crate::crowd::client::Following;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
@@ -25,8 +26,6 @@ const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
 const USABLE: f64 = 0.95;
 /// Mean size of the files.
 const FILE_BYTES: usize = 6144;
-/// How long rescue servers keep them: as the paper's Apache did, longer than the experiment.
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays both cases.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -91,7 +90,14 @@ fn play(
         Company::Member => "helped",
     });
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
-    let _running = start(bench, &mut servers, &network, files, company)?;
+    let community = Community {
+        source: "gtidsl1",
+        neighbours: &["maglev"],
+        files,
+        company,
+        usable: USABLE,
+    };
+    let _running = community.start(bench, &mut servers, &network)?;
     let paths: Vec<String> = files.keys().cloned().collect();
     let plan = LoadPlan {
         site: format!("gtidsl1.{SITES}"),
@@ -108,32 +114,6 @@ fn play(
         source: network.host("gtidsl1"),
     };
     bench.play(route, &plan)
-}
-
-fn start(
-    bench: &Bench,
-    servers: &mut Servers<'_>,
-    network: &Network,
-    files: &Files,
-    company: Company,
-) -> Result<Vec<Site>, LabError> {
-    let site = |host: &'static str, files| SitePlan {
-        host,
-        files,
-        link: network.host(host).plan.link,
-        usable: USABLE,
-        company,
-        more: MORE,
-    };
-    if company == Company::Alone {
-        return Ok(vec![servers.start(&site("gtidsl1", files))?]);
-    }
-    servers.start_registry()?;
-    let nothing = experiments::nothing();
-    let maglev = servers.start(&site("maglev", &nothing))?;
-    let source = servers.start(&site("gtidsl1", files))?;
-    bench.wait_for_candidates(&source, 1)?;
-    Ok(vec![source, maglev])
 }
 
 /// What was measured, and what it allows.

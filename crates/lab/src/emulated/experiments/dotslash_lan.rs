@@ -13,10 +13,10 @@ use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth, levels};
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
+use super::Community;
 use super::dotslash_dsl::ten_files;
-use super::nothing;
 use crate::crowd::client::Following;
 use crate::demo::watch::Look;
 
@@ -30,7 +30,6 @@ const FILE_BYTES: usize = 4096;
 const SETTLES_AT: f64 = 750.0;
 /// Request rates at which it should, as in the paper.
 const SETTLED_RATES: std::ops::RangeInclusive<f64> = 400.0..=1600.0;
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -42,7 +41,14 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let folder = bench.folder("servers");
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let files = ten_files(FILE_BYTES);
-    let sites = start(bench, &mut servers, &network, &files)?;
+    let community = Community {
+        source: ORIGIN,
+        neighbours: &NEIGHBOURS,
+        files: &files,
+        company: Company::Member,
+        usable: 0.8,
+    };
+    let sites = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
         site: format!("{ORIGIN}.{SITES}"),
         names: names(&network),
@@ -60,30 +66,6 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let sampler = Sampler::start(&sites)?;
     let played = bench.play(route, &plan)?;
     findings(link, &played, &sampler.stop())
-}
-
-fn start(
-    bench: &Bench,
-    servers: &mut Servers<'_>,
-    network: &Network,
-    files: &Files,
-) -> Result<Vec<Site>, LabError> {
-    servers.start_registry()?;
-    let nothing = nothing();
-    let hosts = NEIGHBOURS.iter().chain([&ORIGIN]);
-    let mut sites = Vec::new();
-    for host in hosts {
-        sites.push(servers.start(&SitePlan {
-            host,
-            files: if *host == ORIGIN { files } else { &nothing },
-            link: network.host(host).plan.link,
-            usable: 0.8,
-            company: Company::Member,
-            more: MORE,
-        })?);
-    }
-    bench.wait_for_candidates(&sites[NEIGHBOURS.len()], NEIGHBOURS.len())?;
-    Ok(sites)
 }
 
 fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {

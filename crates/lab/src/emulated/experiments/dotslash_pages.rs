@@ -11,9 +11,9 @@ use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{AGENT, LoadPlan, Step, Wants};
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, SitePlan, names};
+use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::nothing;
+use super::Community;
 use crate::crowd::client::Following;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_pages.toml");
@@ -24,7 +24,6 @@ const FILE_BYTES: usize = 6144;
 const PAGE: &str = "/story/index.html";
 /// U, as in the paper's experiment.
 const USABLE: f64 = 0.95;
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 /// What the paper's source could do at most with files, its bound for ours to be far beyond.
 const FILES_BOUND: f64 = 97.0;
 
@@ -37,19 +36,15 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let network = Network::build(&topology)?;
     let folder = bench.folder("servers");
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
-    let (files, nothing) = (page_with_images(), nothing());
-    servers.start_registry()?;
-    let site = |host, files| SitePlan {
-        host,
-        files,
-        link: network.host(host).plan.link,
-        usable: USABLE,
+    let files = page_with_images();
+    let community = Community {
+        source: "gtidsl1",
+        neighbours: &["maglev"],
+        files: &files,
         company: Company::Member,
-        more: MORE,
+        usable: USABLE,
     };
-    let _maglev = servers.start(&site("maglev", &nothing))?;
-    let source = servers.start(&site("gtidsl1", &files))?;
-    bench.wait_for_candidates(&source, 1)?;
+    let _running = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
         site: format!("gtidsl1.{SITES}"),
         names: names(&network),

@@ -11,9 +11,9 @@ use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::nothing;
+use super::Community;
 use crate::crowd::client::Following;
 use crate::site::{Page, Site as Weblog};
 use levee_vocab::WebAddress;
@@ -26,7 +26,6 @@ const PREVIEWS: f64 = 740.0 / 60.0;
 const REQUESTS_PER_PREVIEW: u32 = 3;
 /// Readers a second.
 const READERS: f64 = 18.0;
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"10 min\"\n";
 
 /// Plays it alone and with the community.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
@@ -73,10 +72,17 @@ fn play(
         Company::Member => "helped",
     });
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
-    let sites = start(bench, &mut servers, &network, (&weblog.objects, company))?;
+    let community = Community {
+        source: SOURCE,
+        neighbours: &NEIGHBOURS,
+        files: &weblog.objects,
+        company,
+        usable: 0.8,
+    };
+    let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
         Form::Full => 60.0,
-        Form::Compressed => 40.0,
+        Form::Compressed => 30.0,
         Form::Shortest => 3.0,
     };
     let post = weblog.post();
@@ -124,35 +130,6 @@ fn reader_of(post: &Page) -> Wants {
 
 fn requests_of(post: &Page) -> u32 {
     1 + post.images.len() as u32
-}
-
-fn start(
-    bench: &Bench,
-    servers: &mut Servers<'_>,
-    network: &Network,
-    (files, company): (&Files, Company),
-) -> Result<Vec<Site>, LabError> {
-    let nothing = nothing();
-    let plan = |host, files| SitePlan {
-        host,
-        files,
-        link: network.host(host).plan.link,
-        usable: 0.8,
-        company,
-        more: MORE,
-    };
-    if company == Company::Alone {
-        return Ok(vec![servers.start(&plan(SOURCE, files))?]);
-    }
-    servers.start_registry()?;
-    let mut sites = Vec::new();
-    for host in NEIGHBOURS {
-        sites.push(servers.start(&plan(host, &nothing))?);
-    }
-    let source = servers.start(&plan(SOURCE, files))?;
-    bench.wait_for_candidates(&source, NEIGHBOURS.len())?;
-    sites.push(source);
-    Ok(sites)
 }
 
 impl Case {

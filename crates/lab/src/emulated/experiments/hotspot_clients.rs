@@ -11,9 +11,9 @@ use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::generator::{AGENT, LoadPlan, SecondFigures, Step, Until, Wants};
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::nothing;
+use super::Community;
 use crate::crowd::client::Following;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/hotspot_clients.toml");
@@ -24,7 +24,6 @@ const MIRRORS: [&str; 8] = [
 /// Sizes of the five resources: the smallest and the largest are the paper's.
 const RESOURCES: [usize; 5] = [2_639, 8_000, 10_240, 25_000, 51_100];
 const CLIENTS: u32 = 100;
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 /// Time that a source has to settle once it redirects.
 const SETTLING: f64 = 3.0;
 
@@ -69,9 +68,9 @@ impl Ramp {
                 stay_max: 300.0,
             },
             Form::Compressed => Self {
-                every: 0.3,
-                requests: 90,
-                stay_max: 50.0,
+                every: 0.25,
+                requests: 80,
+                stay_max: 42.0,
             },
             Form::Shortest => Self {
                 every: 0.03,
@@ -94,7 +93,14 @@ fn play(
         Company::Member => "helped",
     });
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
-    let _running = start(bench, &mut servers, &network, (files, company))?;
+    let community = Community {
+        source: SOURCE,
+        neighbours: &MIRRORS,
+        files,
+        company,
+        usable: 0.8,
+    };
+    let _running = community.start(bench, &mut servers, &network)?;
     let ramp = Ramp::of(bench.form);
     let plan = LoadPlan {
         site: format!("{SOURCE}.{SITES}"),
@@ -124,35 +130,6 @@ fn play(
         source: network.host(SOURCE),
     };
     bench.play(route, &plan)
-}
-
-fn start(
-    bench: &Bench,
-    servers: &mut Servers<'_>,
-    network: &Network,
-    (files, company): (&Files, Company),
-) -> Result<Vec<Site>, LabError> {
-    let nothing = nothing();
-    let plan = |host, files| SitePlan {
-        host,
-        files,
-        link: network.host(host).plan.link,
-        usable: 0.8,
-        company,
-        more: MORE,
-    };
-    if company == Company::Alone {
-        return Ok(vec![servers.start(&plan(SOURCE, files))?]);
-    }
-    servers.start_registry()?;
-    let mut sites = Vec::new();
-    for host in MIRRORS {
-        sites.push(servers.start(&plan(host, &nothing))?);
-    }
-    let source = servers.start(&plan(SOURCE, files))?;
-    bench.wait_for_candidates(&source, MIRRORS.len())?;
-    sites.push(source);
-    Ok(sites)
 }
 
 fn findings(ramp: &Ramp, alone: &Played, helped: &Played) -> Findings {

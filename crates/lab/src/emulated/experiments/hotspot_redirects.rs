@@ -19,7 +19,7 @@ use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::servers::{self, Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
-use super::nothing;
+use super::{MORE, nothing};
 use crate::crowd::client::Following;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/hotspot_redirects.toml");
@@ -28,7 +28,6 @@ const PAGES: [(usize, f64); 3] = [(10, 90.0), (50, 20.0), (100, 10.0)];
 /// Requests a second that the paper's server redirected.
 const PUBLISHED_REDIRECTS: f64 = 900.0;
 const REQUESTS_PER_CONNECTION: u32 = 10;
-const MORE: &str = "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n";
 
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
