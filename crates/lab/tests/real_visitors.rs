@@ -9,6 +9,8 @@
 mod application;
 #[path = "../../levee/tests/browser.rs"]
 mod browser;
+#[path = "real_visitors/by_http2.rs"]
+mod by_http2;
 #[path = "real_visitors/command_line.rs"]
 mod command_line;
 #[path = "real_visitors/helping.rs"]

@@ -1,8 +1,9 @@
-//! One visitor's HTTP/1.1: connections that are counted, redirects that are followed.
+//! One visitor's HTTP: connections that are counted, redirects that are followed.
 //!
 //! It stands on hyper's single connections rather than on a client with a pool, so that it is exact
 //! how many connections there are and which request goes over which. It finds servers by [`Names`]
-//! alone: a crowd can never reach another machine.
+//! alone: a crowd can never reach another machine. By HTTP/2 it says so at once (RFC 9113 section
+//! 3.3), and has one connection to each server for all its requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,8 +15,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -32,7 +33,19 @@ pub struct Visitor {
     habit: Habit,
     names: Names,
     following: Following,
+    protocol: Protocol,
     idle: Mutex<BTreeMap<(String, u16), Vec<Connection>>>,
+}
+
+/// How a visitor speaks to servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP/1.1, one request at a time on a connection.
+    #[default]
+    Http1,
+    /// HTTP/2 without asking first, any number of requests at a time on a connection.
+    Http2,
 }
 
 /// What a visitor does with a connection after the response.
@@ -93,7 +106,8 @@ pub struct Fetched {
     pub url: Url,
     /// Its body.
     pub body: Bytes,
-    /// Bytes of the last response on the wire, with its head.
+    /// Bytes of the last response on the wire, with its head; by HTTP/2, where responses share a
+    /// connection, those of its body.
     pub wire_bytes: u64,
 }
 
@@ -111,6 +125,7 @@ impl Visitor {
             habit,
             names: Names::default(),
             following: Following::default(),
+            protocol: Protocol::default(),
             idle: Mutex::default(),
         }
     }
@@ -122,6 +137,11 @@ impl Visitor {
             following,
             ..self
         }
+    }
+
+    /// The same visitor, who speaks as said.
+    pub fn speaking(self, protocol: Protocol) -> Self {
+        Self { protocol, ..self }
     }
 
     /// Asks for `start` and follows redirects. Dropped half-way it closes the connection in use.
@@ -156,6 +176,7 @@ impl Visitor {
         while let Some(mut connection) = self.idle_connection(url) {
             // A server may close a kept connection at any moment; then another one must do.
             if connection.sender.ready().await.is_err() {
+                self.forget(url, &connection);
                 continue;
             }
             match self.exchange_over(connection, method, url).await {
@@ -164,7 +185,7 @@ impl Visitor {
             }
         }
         let address = self.names.server_of(url).ok_or(Failure::Elsewhere)?;
-        let connection = Connection::open(&self.traffic, address).await?;
+        let connection = Connection::open(&self.traffic, address, self.protocol).await?;
         self.exchange_over(connection, method, url).await
     }
 
@@ -176,7 +197,7 @@ impl Visitor {
     ) -> Result<Exchange, Failure> {
         let before = connection.received.load(Ordering::Relaxed);
         let request = self.request(method, url);
-        let response = connection.sender.send_request(request).await;
+        let response = connection.sender.send(request).await;
         let (head, body) = response.map_err(|_| Failure::Broken)?.into_parts();
         let body: Limited<Incoming> = Limited::new(body, BODY_BYTES_MAX);
         let body = body
@@ -184,7 +205,10 @@ impl Visitor {
             .await
             .map_err(|_| Failure::Broken)?
             .to_bytes();
-        let wire_bytes = connection.received.load(Ordering::Relaxed) - before;
+        let wire_bytes = match self.protocol {
+            Protocol::Http1 => connection.received.load(Ordering::Relaxed) - before,
+            Protocol::Http2 => body.len() as u64,
+        };
         if self.habit == Habit::KeepAlive {
             self.keep(url, connection);
         }
@@ -197,30 +221,53 @@ impl Visitor {
     fn request(&self, method: &Method, url: &Url) -> Request<Empty<Bytes>> {
         let mut request = Request::new(Empty::new());
         *request.method_mut() = method.clone();
-        *request.uri_mut() = url.target.parse().unwrap_or_default();
+        let (uri, names_host) = match self.protocol {
+            Protocol::Http1 => (url.target.clone(), true),
+            // The scheme and the host are pseudo-header fields.
+            Protocol::Http2 => (format!("http://{}{}", url.authority(), url.target), false),
+        };
+        *request.uri_mut() = uri.parse().unwrap_or_default();
         let mut set = |name, value: &str| {
             if let Ok(value) = value.parse() {
                 request.headers_mut().insert(name, value);
             }
         };
-        set(header::HOST, &url.authority());
+        if names_host {
+            set(header::HOST, &url.authority());
+        }
         set(header::USER_AGENT, &self.agent);
         set(header::ACCEPT, "*/*");
-        if self.habit == Habit::OneRequestEach {
+        // HTTP/2 has no such field; the connection is closed all the same.
+        if self.habit == Habit::OneRequestEach && self.protocol == Protocol::Http1 {
             set(header::CONNECTION, "close");
         }
         request
     }
 
+    /// A connection to the server of `url` on which a request can be sent: by HTTP/1.1 one that
+    /// nobody uses, by HTTP/2 the one that there is.
     fn idle_connection(&self, url: &Url) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.get_mut(&(url.host.clone(), url.port))?.pop()
+        let connections = idle.get_mut(&(url.host.clone(), url.port))?;
+        let connection = connections.pop()?;
+        connections.extend(connection.copy());
+        Some(connection)
     }
 
     fn keep(&self, url: &Url, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let server = (url.host.clone(), url.port);
-        idle.entry(server).or_default().push(connection);
+        let connections = idle.entry(server).or_default();
+        if !connections.iter().any(|kept| kept.is(&connection)) {
+            connections.push(connection);
+        }
+    }
+
+    fn forget(&self, url: &Url, connection: &Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connections) = idle.get_mut(&(url.host.clone(), url.port)) {
+            connections.retain(|kept| !kept.is(connection));
+        }
     }
 }
 
@@ -258,34 +305,93 @@ impl Exchange {
     }
 }
 
-/// One connection; closed when dropped.
+/// One connection; closed when the last of its copies is dropped.
 #[derive(Debug)]
 struct Connection {
-    sender: SendRequest<Empty<Bytes>>,
-    driver: JoinHandle<()>,
+    sender: Sender,
+    driver: Arc<Driver>,
     received: Arc<AtomicU64>,
 }
 
+/// Where requests go in.
+#[derive(Debug)]
+enum Sender {
+    Http1(http1::SendRequest<Empty<Bytes>>),
+    Http2(http2::SendRequest<Empty<Bytes>>),
+}
+
+/// What moves the bytes of a connection.
+#[derive(Debug)]
+struct Driver(JoinHandle<()>);
+
 impl Connection {
-    async fn open(traffic: &Traffic, address: SocketAddr) -> Result<Self, Failure> {
+    async fn open(
+        traffic: &Traffic,
+        address: SocketAddr,
+        protocol: Protocol,
+    ) -> Result<Self, Failure> {
         let stream = TcpStream::connect(address).await;
         let stream = stream.map_err(|_| Failure::Connect)?;
         let stream = traffic.meter(stream, address.port());
         let received = stream.received();
-        let handshake = http1::handshake(TokioIo::new(stream)).await;
-        let (sender, connection) = handshake.map_err(|_| Failure::Broken)?;
+        let stream = TokioIo::new(stream);
+        let broken = |_| Failure::Broken;
         // Errors of the connection reach the request as well; nobody else waits for them.
-        let driver = tokio::spawn(async move { drop(connection.await) });
+        let (sender, driver) = match protocol {
+            Protocol::Http1 => {
+                let (sender, connection) = http1::handshake(stream).await.map_err(broken)?;
+                let driver = tokio::spawn(async move { drop(connection.await) });
+                (Sender::Http1(sender), driver)
+            }
+            Protocol::Http2 => {
+                let handshake = http2::handshake(TokioExecutor::new(), stream);
+                let (sender, connection) = handshake.await.map_err(broken)?;
+                let driver = tokio::spawn(async move { drop(connection.await) });
+                (Sender::Http2(sender), driver)
+            }
+        };
         Ok(Self {
             sender,
-            driver,
+            driver: Arc::new(Driver(driver)),
             received,
         })
     }
+
+    /// The same connection for one more request at the same time, where that can be.
+    fn copy(&self) -> Option<Self> {
+        match &self.sender {
+            Sender::Http1(_) => None,
+            Sender::Http2(sender) => Some(Self {
+                sender: Sender::Http2(sender.clone()),
+                driver: Arc::clone(&self.driver),
+                received: Arc::clone(&self.received),
+            }),
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.driver, &other.driver)
+    }
 }
 
-impl Drop for Connection {
+impl Sender {
+    async fn ready(&mut self) -> hyper::Result<()> {
+        match self {
+            Self::Http1(sender) => sender.ready().await,
+            Self::Http2(sender) => sender.ready().await,
+        }
+    }
+
+    async fn send(&mut self, request: Request<Empty<Bytes>>) -> hyper::Result<Response<Incoming>> {
+        match self {
+            Self::Http1(sender) => sender.send_request(request).await,
+            Self::Http2(sender) => sender.send_request(request).await,
+        }
+    }
+}
+
+impl Drop for Driver {
     fn drop(&mut self) {
-        self.driver.abort();
+        self.0.abort();
     }
 }

@@ -163,6 +163,14 @@ impl Played {
             .max_by(|one, other| one.0.answered_rate.total_cmp(&other.0.answered_rate))
     }
 
+    /// Share of all requests that were answered, 0 to 1.
+    pub fn answered_share(&self) -> f64 {
+        let sum = |count: fn(&StepFigures) -> u64| -> u64 {
+            self.steps.iter().map(|(step, _)| count(step)).sum()
+        };
+        sum(|step| step.answered) as f64 / (sum(|step| step.offered) as f64).max(1.0)
+    }
+
     /// Most body bytes a second that came in a step that was not overloaded: D_max.
     pub fn bytes_max(&self) -> f64 {
         let held = self.steps.iter();

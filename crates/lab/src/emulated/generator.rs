@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::LabError;
 use super::network::Host;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 
 pub use tally::{SecondFigures, StepFigures};
 
@@ -38,6 +38,8 @@ pub struct LoadPlan {
     pub agent: String,
     /// What is done with redirects.
     pub following: Following,
+    /// How servers are spoken to.
+    pub protocol: Protocol,
     /// Request rates, one after the other.
     pub steps: Vec<Step>,
     /// When it is enough.
@@ -89,7 +91,8 @@ pub enum Wants {
         /// The page's path.
         path: String,
     },
-    /// A page and then its images, over up to two connections to each server.
+    /// A page and then its images: over up to two connections to each server, or by HTTP/2 all at
+    /// once over one.
     Page {
         /// Its path.
         path: String,

@@ -15,7 +15,7 @@ use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/crawler_flood.toml");
 const SOURCE: &str = "wiki";
@@ -57,6 +57,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         files: folder.join(SOURCE).join("public"),
         agent: agent.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps: vec![Step {
             rate,
             seconds,

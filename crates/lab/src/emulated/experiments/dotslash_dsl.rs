@@ -19,7 +19,7 @@ use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
 /// U of the paper's source: 6394 of 6394 + 358 bytes.
@@ -105,6 +105,7 @@ fn play(
         files: folder.join("gtidsl1/public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps: steps(bench.form, company, &paths),
         until: bench.form.search(),
         tell_every: 0,

@@ -17,7 +17,7 @@ use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
 use super::dotslash_dsl::ten_files;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 use crate::demo::watch::Look;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_lan.toml");
@@ -55,6 +55,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         files: folder.join(ORIGIN).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps: steps(bench.form, files.keys().cloned().collect()),
         until: bench.form.search(),
         tell_every: 0,

@@ -14,7 +14,7 @@ use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 use crate::site::{Page, Site as Weblog};
 use levee_vocab::WebAddress;
 
@@ -92,6 +92,7 @@ fn play(
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps: vec![Step {
             rate,
             seconds,

@@ -14,7 +14,7 @@ use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/hotspot_clients.toml");
 const SOURCE: &str = "source";
@@ -108,6 +108,7 @@ fn play(
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps: vec![Step {
             // So that a client comes every so often: each brings that many requests.
             rate: f64::from(ramp.requests) / ramp.every,

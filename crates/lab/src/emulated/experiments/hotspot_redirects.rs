@@ -20,7 +20,7 @@ use super::super::network::Network;
 use super::super::servers::{self, Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
 use super::{MORE, nothing};
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/hotspot_redirects.toml");
 /// Sizes of the pages in kB, and requests a second that the paper's server gave of each.
@@ -188,6 +188,7 @@ impl Ground<'_> {
             files: self.bench.folder("files"),
             agent: AGENT.to_owned(),
             following: Following::Stays,
+            protocol: Protocol::Http1,
             steps: steps.collect(),
             until: Until::Done,
             tell_every: 0,

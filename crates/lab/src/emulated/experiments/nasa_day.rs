@@ -16,7 +16,7 @@ use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
 use super::Community;
-use crate::crowd::client::Following;
+use crate::crowd::client::{Following, Protocol};
 use crate::popularity::Popularity;
 use crate::site::Site as Weblog;
 
@@ -83,6 +83,7 @@ fn play(
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,
+        protocol: Protocol::Http1,
         steps,
         until: Until::Done,
         tell_every: 0,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::Method;
 use levee_vocab::Random;
 use tokio::runtime;
@@ -17,7 +18,7 @@ use tokio::task::JoinSet;
 use super::tally::{Finished, SecondFigures, StepFigures, StepTally, Whole};
 use super::{Event, LoadPlan, Step, Until, Wants};
 use crate::crowd::PATIENCE;
-use crate::crowd::client::{Failure, Fetched, Following, Habit, Trail, Visitor};
+use crate::crowd::client::{Failure, Fetched, Following, Habit, Protocol, Trail, Visitor};
 use crate::crowd::meter::Traffic;
 use crate::crowd::names::Names;
 use crate::crowd::page;
@@ -153,6 +154,7 @@ impl Stage {
     fn visitor(&self, habit: Habit) -> Visitor {
         Visitor::new(self.traffic.clone(), self.plan.agent.clone(), habit)
             .among(self.names.clone(), self.plan.following)
+            .speaking(self.plan.protocol)
     }
 
     fn url(&self, path: &str) -> Url {
@@ -262,14 +264,17 @@ impl Visit {
             .iter()
             .filter_map(|reference| page.url.join(reference).ok())
             .collect();
+        let at_once = match self.stage.plan.protocol {
+            Protocol::Http1 => CONNECTIONS_PER_PAGE,
+            Protocol::Http2 => images.len(),
+        };
         let next = AtomicUsize::new(0);
-        let load = async || {
+        let load = async |_| {
             while let Some(image) = images.get(next.fetch_add(1, Ordering::Relaxed)) {
                 self.get(&visitor, image, asked).await;
             }
         };
-        const { assert!(CONNECTIONS_PER_PAGE == 2) };
-        tokio::join!(load(), load());
+        join_all((0..at_once).map(load)).await;
     }
 
     async fn get(&self, visitor: &Visitor, url: &Url, asked: Instant) -> Option<Fetched> {
