@@ -384,6 +384,7 @@ mod tests {
             idle_max: Duration::from_secs(300),
             key: None,
             ttl: None,
+            drill: None,
             beats: false,
         };
         aliases

@@ -30,6 +30,7 @@ pub(crate) struct Allocation {
     last_round: Option<u64>,
     need: Need,
     nobody: Nobody,
+    drill: Option<DrillCalls>,
     random: Random,
 }
 
@@ -40,6 +41,13 @@ pub(crate) enum Need {
     None,
     /// One more rescue server is needed.
     OneMore,
+}
+
+/// Whom a drill has asked: each once, whatever it says.
+#[derive(Clone, Debug)]
+struct DrillCalls {
+    ends: Timestamp,
+    asked: Vec<HostName>,
 }
 
 /// How a candidate failed.
@@ -65,6 +73,7 @@ impl Allocation {
             last_round: None,
             need: Need::None,
             nobody: Nobody::New,
+            drill: None,
             random,
         }
     }
@@ -105,6 +114,22 @@ impl Allocation {
         std::mem::replace(&mut self.nobody, Nobody::Known)
     }
 
+    /// From now on each candidate is asked once, for a drill that lasts until `ends`.
+    pub(crate) fn begin_drill(&mut self, ends: Timestamp) {
+        let asked = Vec::new();
+        self.drill = Some(DrillCalls { ends, asked });
+    }
+
+    /// What is asked from now on is meant.
+    pub(crate) fn end_drill(&mut self) {
+        self.drill = None;
+    }
+
+    /// When the drill ends for which candidates are asked, if they are.
+    pub(crate) fn drill_ends(&self) -> Option<Timestamp> {
+        self.drill.as_ref().map(|drill| drill.ends)
+    }
+
     /// Number for the link to a candidate that is asked.
     pub(crate) fn next_link(&mut self) -> LinkId {
         self.nobody = Nobody::New;
@@ -138,7 +163,11 @@ impl Allocation {
             .filter(|candidate| rank(candidate) == best)
             .collect();
         let lot = self.random.within(0..equals.len() as u64);
-        equals.get(lot as usize).map(|&candidate| candidate.clone())
+        let choice = equals.get(lot as usize).map(|&candidate| candidate.clone());
+        if let (Some(drill), Some(choice)) = (&mut self.drill, &choice) {
+            drill.asked.push(choice.site.host.clone());
+        }
+        choice
     }
 
     /// `host` did not help, or stopped helping: leave it alone for a while.
@@ -176,6 +205,10 @@ impl Allocation {
             && *host != own_site.host
             && !taken.contains(host)
             && self
+                .drill
+                .as_ref()
+                .is_none_or(|drill| !drill.asked.contains(host))
+            && self
                 .failures
                 .get(host)
                 .is_none_or(|failure| now >= failure.until)
@@ -204,7 +237,7 @@ pub(crate) enum Round {
 pub(crate) const fn rest_after(rejection: Rejection) -> f64 {
     match rejection {
         // It may have room again soon: its load changes by the second.
-        Rejection::Refused => 5.0,
+        Rejection::Refused | Rejection::NoDrills => 5.0,
         Rejection::Unreachable => 10.0,
         // A foreign server does not learn the protocol within seconds.
         Rejection::Garbage => 60.0,

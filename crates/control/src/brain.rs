@@ -88,6 +88,7 @@ impl Brain {
     /// The whole mind, for people.
     pub fn view(&self) -> BrainView {
         let (rescue_servers, origins, redirect_threshold) = match &self.phase {
+            Phase::Drilling(drilling) => (drilling.sos().views(), Vec::new(), None),
             Phase::Sos(sos) => (sos.views(), Vec::new(), Some(sos.threshold(&self.desk))),
             Phase::Rescue(rescue) => (Vec::new(), rescue.views(), None),
             Phase::Normal | Phase::Calling(_) | Phase::Closing(_) | Phase::Drained => {
@@ -104,6 +105,7 @@ impl Brain {
             calm_intervals: self.desk.load.calm_intervals(),
             rescue_servers,
             origins,
+            drill: self.phase.drill(&self.desk),
             candidates: self.desk.allocation.candidates().to_vec(),
             decisions: self.desk.journal.decisions(),
         }
@@ -147,6 +149,8 @@ impl Brain {
             | Input::RateReceived { .. }
             | Input::PeersReceived { .. }
             | Input::LinkLost { .. }
+            | Input::DrillOrdered(_)
+            | Input::DrillStopped(_)
             | Input::DrainStarted => {}
         }
     }
@@ -205,7 +209,8 @@ impl Brain {
     /// where budgets depend on it.
     fn renew_plan(&mut self) {
         let mut draft = self.draft_plan();
-        if draft.redirect.is_none() && self.plan.redirect.is_none() {
+        let redirects = |plan: &RoutePlan| plan.redirect.is_some() || plan.drill.is_some();
+        if !redirects(&draft) && !redirects(&self.plan) {
             draft.interval = self.plan.interval;
         }
         if draft != *self.plan {
@@ -220,6 +225,7 @@ impl Brain {
         let desk = &self.desk;
         let (redirect, keys) = match &self.phase {
             Phase::Sos(sos) => (Some(sos.redirect_plan(desk)), sos.keys().collect()),
+            Phase::Drilling(drilling) => (None, drilling.sos().keys().collect()),
             Phase::Normal
             | Phase::Calling(_)
             | Phase::Rescue(_)
@@ -236,6 +242,7 @@ impl Brain {
             hosts: desk.aliases.table(),
             fetch_keys,
             redirect,
+            drill: self.phase.drill_plan(desk),
         }
     }
 }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, FetchKey, LinkId, Peers, WebAddress};
 
+use crate::drill::{DrillOrder, DrillStop};
+
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
@@ -35,6 +37,8 @@ pub enum Input {
         /// Whether it promised a RATE in each interval (`beat=1`); without that promise its silence
         /// proves nothing.
         beats: bool,
+        /// Whether it knows that it is a drill (`drill=1`).
+        drill: bool,
     },
     /// Our SOS was refused, or the link could not be opened, or no answer came in time.
     RescueRefused {
@@ -83,6 +87,10 @@ pub enum Input {
     },
     /// The operator reloaded the settings.
     ParametersChanged(Box<crate::Parameters>),
+    /// The operator wants to rehearse a rescue.
+    DrillOrdered(DrillOrder),
+    /// A drill must end, our own or one that we take part in.
+    DrillStopped(DrillStop),
     /// The operator stops this server: end every rescue, accept none.
     DrainStarted,
 }
@@ -113,6 +121,8 @@ pub struct RescueCall {
     pub ttl: Option<Duration>,
     /// Whether the origin asked for a RATE in each interval.
     pub beats: bool,
+    /// It is a drill, and over after so long.
+    pub drill: Option<Duration>,
 }
 
 /// Why an SOS led to nothing.
@@ -124,6 +134,8 @@ pub enum Rejection {
     Unreachable,
     /// Something that is not the rescue protocol.
     Garbage,
+    /// It helps, but does not know that it is a drill.
+    NoDrills,
 }
 
 /// Why a rescue link ended.
@@ -190,6 +202,7 @@ impl Rejection {
             Self::Refused => "it refused",
             Self::Unreachable => "it cannot be reached or did not answer in time",
             Self::Garbage => "it does not speak the rescue protocol",
+            Self::NoDrills => "it does not know drills: its Levee is older",
         }
     }
 }

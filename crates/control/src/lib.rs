@@ -10,13 +10,14 @@
 //! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the
 //! rescue: `upstreams`, which application of a site gets a request; `homes`, which of an origin's
 //! rescue servers fetches an object for all of them; H1 and H2 `hotspot`, which resources are about
-//! to become hot.
+//! to become hot; `drill`, a rehearsal of it all.
 
 mod aliases;
 mod allocation;
 mod brain;
 mod desk;
 mod discovery;
+mod drill;
 mod gate;
 mod homes;
 mod hotspot;
@@ -39,6 +40,10 @@ mod upstreams;
 mod view;
 
 pub use brain::Brain;
+pub use drill::{
+    DRILL_LENGTH_MAX, DRILL_LINK_SHARE, DRILL_RATE_MAX, DrillEnd, DrillOrder, DrillPlan,
+    DrillRefusal, DrillStop, DrillView,
+};
 pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
 pub use homes::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 pub use hotspot::{
@@ -48,7 +53,7 @@ pub use hotspot::{
 pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
-pub use parameters::{ParameterError, Parameters, Thresholds};
+pub use parameters::{Drills, ParameterError, Parameters, Thresholds};
 pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 pub use purges::{Confirmation, PurgeInput, PurgeOutcome, PurgeOutput, Purges};
 pub use upstreams::{

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, LinkId, Peer, Resource, ServerState, WebAddress};
 
+use crate::drill::{DrillEnd, DrillRefusal};
 use crate::input::{Candidate, RescueCall};
 
 /// Something that must be done.
@@ -97,6 +98,12 @@ pub enum ShutdownCause {
     Overload,
     /// Either: the operator stops this server, or turned helping off.
     Drain,
+    /// Either: the drill is over.
+    DrillOver,
+    /// Rescue server: its operator wants no drill now.
+    DrillStopped,
+    /// Rescue server: a site in need calls, and a drill gives way.
+    RealCall,
 }
 
 /// A decision, for people.
@@ -169,6 +176,28 @@ pub enum Reason {
         /// Why.
         why: &'static str,
     },
+    /// We rehearse a rescue.
+    DrillBegan {
+        /// For how long at most.
+        length: Duration,
+    },
+    /// We do not rehearse.
+    DrillRefused {
+        /// Why.
+        why: DrillRefusal,
+    },
+    /// We take part in the drill of another.
+    DrillJoined {
+        /// Whose it is.
+        site: HostName,
+        /// For how long at most.
+        length: Duration,
+    },
+    /// Our drill is over.
+    DrillEnded {
+        /// Why.
+        why: DrillEnd,
+    },
     /// Nobody is left to ask.
     NoCandidate,
     /// Requests were refused in the last interval.
@@ -195,6 +224,9 @@ impl ShutdownCause {
             Self::Idle => "no visitors came for too long",
             Self::Overload => "the rescue server is overloaded itself",
             Self::Drain => "the operator stopped helping",
+            Self::DrillOver => "the drill is over",
+            Self::DrillStopped => "the operator stopped the drill",
+            Self::RealCall => "a site in need calls, and a drill gives way",
         }
     }
 }
@@ -236,6 +268,18 @@ impl fmt::Display for Reason {
             Self::SosRejected { origin, why } => {
                 write!(f, "rejected the call of {origin}: {why}")
             }
+            Self::DrillBegan { length } => write!(
+                f,
+                "a drill began: a rehearsal of a rescue, of {} s at most",
+                length.as_secs()
+            ),
+            Self::DrillRefused { why } => write!(f, "no drill: {why}"),
+            Self::DrillJoined { site, length } => write!(
+                f,
+                "taking part in a drill of {site}, of {} s at most; no crowd is behind it",
+                length.as_secs()
+            ),
+            Self::DrillEnded { why } => write!(f, "the drill is over: {why}"),
             Self::NoCandidate => f.write_str("nobody is left to ask for help"),
             Self::Refusing { requests, elapsed } => write!(
                 f,

@@ -63,6 +63,17 @@ pub struct Parameters {
     pub candidates_max: usize,
     /// Time between registrations and between searches. Default 10 s each.
     pub registry_period: Duration,
+    /// Whether this site takes part in the drills of others. Default yes.
+    pub drills: Drills,
+}
+
+/// What a site says to a drill of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drills {
+    /// Yes, where it has time.
+    Joined,
+    /// No.
+    Declined,
 }
 
 /// A value that is out of range, with the range and the setting's name.
@@ -110,6 +121,7 @@ impl Parameters {
             origins_max: 16,
             candidates_max: 16,
             registry_period: Duration::from_secs(10),
+            drills: Drills::Joined,
         }
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, ServerState, Timestamp, WebAddress};
 
+use crate::drill::DrillPlan;
 use crate::homes::Homes;
 
 /// What the cores need to know.
@@ -29,6 +30,8 @@ pub struct RoutePlan {
     pub fetch_keys: Vec<(LinkId, FetchKey)>,
     /// How to redirect; none while nobody rescues us.
     pub redirect: Option<RedirectPlan>,
+    /// How to redirect the visitors of a drill; none while there is none of ours.
+    pub drill: Option<DrillPlan>,
 }
 
 /// How an origin server in SOS redirects in this interval (R5, R6).

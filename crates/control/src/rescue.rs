@@ -17,6 +17,8 @@
 //! A server is in exactly one phase, so it never both rescues and is rescued: an SOS is accepted in
 //! `Normal` and `Rescue` only, and help is called for from `Normal` and after `Closing` only, in
 //! which the rescues that we gave are shut down first. `Drained` is the end: the operator stops us.
+//! `Drilling`, begun from `Normal` by an operator, is normal to all visitors but its own; whatever
+//! ends it leads to where `Normal` would have led.
 //!
 //! Each phase carries only what is true in it. [`transition`] is the whole table, a row for each
 //! phase; it computes the next phase and leaves what must be done on the [`Desk`]. The transitions
@@ -27,13 +29,30 @@
 //! Normal   ──▶ Calling  IntervalEnded(rescue server used up)
 //! Normal   ──▶ Calling  IntervalEnded(rescue traffic above D_alloc)
 //! Normal   ──▶ Calling  IntervalEnded(visitors wait)
+//! Normal   ──▶ Drilling DrillOrdered
+//! Normal   ──▶ Rescue   SosReceived(drill)
 //! Normal   ──▶ Rescue   SosReceived(new origin)
 //! Normal   ──▶ Rescue   SosReceived(over a used link)
 //! Normal   ──▶ Rescue   SosReceived(same origin again)
 //! Normal   ──▶ Drained  DrainStarted
 //! Calling  ──▶ Normal   ParametersChanged(no community)
 //! Calling  ──▶ Sos      RescueAccepted(asked)
+//! Calling  ──▶ Sos      RescueAccepted(asked, knows drills)
 //! Calling  ──▶ Drained  DrainStarted
+//! Drilling ──▶ Normal   DrillStopped(client lost)
+//! Drilling ──▶ Normal   DrillStopped(operator)
+//! Drilling ──▶ Normal   ParametersChanged(no community)
+//! Drilling ──▶ Normal   ShutdownReceived(rescue server)
+//! Drilling ──▶ Normal   SosReceived(with our name)
+//! Drilling ──▶ Normal   TimerFired(late)
+//! Drilling ──▶ Calling  IntervalEnded(own crowd)
+//! Drilling ──▶ Calling  IntervalEnded(rescue server used up)
+//! Drilling ──▶ Calling  IntervalEnded(rescue traffic above D_alloc)
+//! Drilling ──▶ Calling  IntervalEnded(visitors wait)
+//! Drilling ──▶ Rescue   SosReceived(new origin)
+//! Drilling ──▶ Rescue   SosReceived(over a used link)
+//! Drilling ──▶ Rescue   SosReceived(same origin again)
+//! Drilling ──▶ Drained  DrainStarted
 //! Sos      ──▶ Normal   LinkLost(rescue server)
 //! Sos      ──▶ Normal   ParametersChanged(no community)
 //! Sos      ──▶ Normal   ShutdownReceived(rescue server)
@@ -42,8 +61,12 @@
 //! Rescue   ──▶ Normal   LinkLost(origin)
 //! Rescue   ──▶ Normal   ShutdownReceived(origin)
 //! Rescue   ──▶ Normal   SosReceived(over a used link)
+//! Rescue   ──▶ Normal   SosReceived(with our name)
+//! Rescue   ──▶ Closing  DrillStopped(operator)
 //! Rescue   ──▶ Closing  IntervalEnded(own crowd)
 //! Rescue   ──▶ Closing  IntervalEnded(rescue server used up)
+//! Rescue   ──▶ Closing  IntervalEnded(rescue traffic above D_alloc)
+//! Rescue   ──▶ Closing  IntervalEnded(visitors wait)
 //! Rescue   ──▶ Closing  ParametersChanged(no community)
 //! Rescue   ──▶ Closing  TimerFired(late)
 //! Rescue   ──▶ Drained  DrainStarted
@@ -55,6 +78,7 @@
 //! ```
 
 pub(crate) mod calls;
+pub(crate) mod drilling;
 pub(crate) mod rescued;
 pub(crate) mod rescuing;
 
@@ -62,9 +86,11 @@ use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 
 use crate::allocation::Need;
 use crate::desk::Desk;
+use crate::drill::{DrillPlan, DrillRefusal, DrillStop, DrillView};
 use crate::input::{Input, Rejection};
 use crate::output::{Output, ShutdownCause};
 use crate::rescue::calls::Calls;
+use crate::rescue::drilling::{Drilling, begin, in_drill, refuse};
 use crate::rescue::rescued::{Offer, Sos};
 use crate::rescue::rescuing::{Closing, Rescue, reject};
 use crate::view::PhaseName;
@@ -76,6 +102,8 @@ pub(crate) enum Phase {
     Normal,
     /// Asks for help; nobody helps yet.
     Calling(Calls),
+    /// Rehearses with whoever takes part; none of its visitors is redirected.
+    Drilling(Drilling),
     /// Is helped by at least one.
     Sos(Sos),
     /// Helps at least one.
@@ -91,6 +119,7 @@ pub(crate) fn transition(desk: &mut Desk, phase: Phase, input: &Input) -> Phase 
     match phase {
         Phase::Normal => normal(desk, input),
         Phase::Calling(calls) => calling(desk, calls, input),
+        Phase::Drilling(drilling) => in_drill(desk, drilling, input),
         Phase::Sos(sos) => in_sos(desk, sos, input),
         Phase::Rescue(rescue) => in_rescue(desk, rescue, input),
         Phase::Closing(closing) => in_closing(desk, closing, input),
@@ -112,6 +141,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         }
         Input::SosReceived { link, call } => Rescue::default().called(desk, *link, call),
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Normal),
+        Input::DrillOrdered(order) => begin(desk, *order),
         Input::DrainStarted => Phase::Drained,
         Input::TimerFired
         | Input::SearchFailed
@@ -121,6 +151,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
+        | Input::DrillStopped(_)
         | Input::ParametersChanged(_) => Phase::Normal,
     }
 }
@@ -154,6 +185,10 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
             Sos::with_calls(calls).end_all(desk, ShutdownCause::Drain)
         }
+        Input::DrillOrdered(_) => {
+            refuse(desk, DrillRefusal::InNeed);
+            Phase::Calling(calls)
+        }
         Input::DrainStarted => {
             calls.drop_all(desk);
             Phase::Drained
@@ -162,6 +197,7 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
+        | Input::DrillStopped(_)
         | Input::ParametersChanged(_) => Phase::Calling(calls),
     }
 }
@@ -190,6 +226,10 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
             sos.end_all(desk, ShutdownCause::Drain)
         }
+        Input::DrillOrdered(_) => {
+            refuse(desk, DrillRefusal::InNeed);
+            Phase::Sos(sos)
+        }
         Input::DrainStarted => {
             sos.end_all(desk, ShutdownCause::Drain);
             Phase::Drained
@@ -197,6 +237,7 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         Input::SearchFailed
         | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
+        | Input::DrillStopped(_)
         | Input::ParametersChanged(_) => Phase::Sos(sos),
     }
 }
@@ -215,6 +256,13 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         Input::TimerFired => rescue.time_passed(desk),
         Input::ParametersChanged(_) => rescue.settings_changed(desk),
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Rescue(rescue)),
+        Input::DrillOrdered(_) => {
+            refuse(desk, DrillRefusal::Helping);
+            Phase::Rescue(rescue)
+        }
+        Input::DrillStopped(DrillStop::Operator) => {
+            rescue.end_drill(desk, ShutdownCause::DrillStopped)
+        }
         Input::DrainStarted => {
             rescue.close(desk, ShutdownCause::Drain);
             Phase::Drained
@@ -222,7 +270,10 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         Input::CandidatesFound(_)
         | Input::SearchFailed
         | Input::RescueRefused { .. }
-        | Input::RateReceived { .. } => Phase::Rescue(rescue),
+        | Input::RateReceived { .. }
+        | Input::DrillStopped(DrillStop::Client | DrillStop::ClientLost | DrillStop::Reload) => {
+            Phase::Rescue(rescue)
+        }
         Input::PeersReceived { link, peers } => {
             rescue.peers_told(desk, *link, peers);
             Phase::Rescue(rescue)
@@ -243,12 +294,17 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
             Phase::Closing(closing)
         }
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Closing(closing)),
+        Input::DrillOrdered(_) => {
+            refuse(desk, DrillRefusal::Helping);
+            Phase::Closing(closing)
+        }
         Input::DrainStarted => Phase::Drained,
         Input::CandidatesFound(_)
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::DrillStopped(_)
         | Input::ParametersChanged(_) => Phase::Closing(closing),
     }
 }
@@ -261,6 +317,10 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
             Phase::Drained
         }
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Drained),
+        Input::DrillOrdered(_) => {
+            refuse(desk, DrillRefusal::Drained);
+            Phase::Drained
+        }
         Input::IntervalEnded(_)
         | Input::TimerFired
         | Input::CandidatesFound(_)
@@ -272,6 +332,7 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
         | Input::ParametersChanged(_)
+        | Input::DrillStopped(_)
         | Input::DrainStarted => Phase::Drained,
     }
 }
@@ -282,6 +343,7 @@ impl Phase {
         match self {
             Self::Normal => PhaseName::Normal,
             Self::Calling(_) => PhaseName::Calling,
+            Self::Drilling(_) => PhaseName::Drilling,
             Self::Sos(_) => PhaseName::Sos,
             Self::Rescue(_) => PhaseName::Rescue,
             Self::Closing(_) => PhaseName::Closing,
@@ -292,7 +354,9 @@ impl Phase {
     /// The state of the paper that this phase is part of.
     pub(crate) fn state(&self) -> ServerState {
         match self {
-            Self::Normal | Self::Calling(_) | Self::Drained => ServerState::Normal,
+            Self::Normal | Self::Calling(_) | Self::Drilling(_) | Self::Drained => {
+                ServerState::Normal
+            }
             Self::Sos(_) => ServerState::Sos,
             Self::Rescue(_) | Self::Closing(_) => ServerState::Rescue,
         }
@@ -301,9 +365,34 @@ impl Phase {
     /// d_free: what the registry is told. A site that would say no offers nothing.
     pub(crate) fn free(&self, desk: &Desk) -> ByteRate {
         match self {
-            Self::Normal => Rescue::default().free(desk),
+            // Whoever needs help in earnest gets it: the drill ends.
+            Self::Normal | Self::Drilling(_) => Rescue::default().free(desk),
             Self::Rescue(rescue) => rescue.free(desk),
             Self::Calling(_) | Self::Sos(_) | Self::Closing(_) | Self::Drained => ByteRate::ZERO,
+        }
+    }
+
+    /// The drill that we hold or take part in.
+    pub(crate) fn drill(&self, desk: &Desk) -> Option<DrillView> {
+        match self {
+            Self::Drilling(drilling) => Some(drilling.view(desk)),
+            Self::Rescue(rescue) => rescue.drill(),
+            Self::Normal | Self::Calling(_) | Self::Sos(_) | Self::Closing(_) | Self::Drained => {
+                None
+            }
+        }
+    }
+
+    /// How to redirect the visitors of our drill.
+    pub(crate) fn drill_plan(&self, desk: &Desk) -> Option<DrillPlan> {
+        match self {
+            Self::Drilling(drilling) => Some(drilling.plan(desk)),
+            Self::Normal
+            | Self::Calling(_)
+            | Self::Sos(_)
+            | Self::Rescue(_)
+            | Self::Closing(_)
+            | Self::Drained => None,
         }
     }
 
@@ -312,6 +401,7 @@ impl Phase {
         match self {
             Self::Normal | Self::Drained => None,
             Self::Calling(calls) => calls.next_deadline(),
+            Self::Drilling(drilling) => Some(drilling.next_deadline()),
             Self::Sos(sos) => sos.next_deadline(),
             Self::Rescue(rescue) => rescue.next_deadline(|count| desk.parameters.intervals(count)),
             Self::Closing(closing) => Some(closing.next_deadline()),
@@ -358,6 +448,7 @@ fn offer(input: &Input) -> Option<Offer> {
             rate,
             key,
             beats,
+            drill: _,
         } => Some(Offer {
             link: *link,
             peer: Peer {
@@ -380,6 +471,8 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
         | Input::ParametersChanged(_)
+        | Input::DrillOrdered(_)
+        | Input::DrillStopped(_)
         | Input::DrainStarted => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, Timestamp, WebAddress};
 
+use crate::drill::DrillView;
 use crate::input::Candidate;
 use crate::output::Reason;
 
@@ -26,6 +27,8 @@ pub struct BrainView {
     pub rescue_servers: Vec<RescueView>,
     /// Origins that we help.
     pub origins: Vec<RescueView>,
+    /// The drill that we hold or take part in.
+    pub drill: Option<DrillView>,
     /// Candidates, best first.
     pub candidates: Vec<Candidate>,
     /// The last decisions, oldest first.
@@ -39,6 +42,8 @@ pub enum PhaseName {
     Normal,
     /// Normal, but asks for help.
     Calling,
+    /// Normal, but rehearses a rescue.
+    Drilling,
     /// Is being rescued.
     Sos,
     /// Rescues others.

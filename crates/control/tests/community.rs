@@ -157,6 +157,7 @@ impl Stage {
                     rate,
                     key: key(),
                     beats: true,
+                    drill: true,
                 });
             }
             Output::RejectSos { link, .. } => {

@@ -8,9 +8,11 @@ mod fixtures;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fixtures::{accepted, call, candidate, own, parameters, peers, traffic};
+use fixtures::{
+    accepted, call, candidate, drill_call, drill_order, joined, own, parameters, peers, traffic,
+};
 use levee_control::{
-    Brain, Input, LinkLoss, LoadSample, OriginPhase, Output, PhaseName, Rejection,
+    Brain, DrillStop, Input, LinkLoss, LoadSample, OriginPhase, Output, PhaseName, Rejection,
 };
 use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
 use proptest::prelude::*;
@@ -80,6 +82,16 @@ fn inputs() -> impl Strategy<Value = Input> {
         2 => (links(), prop::collection::vec(1..9_u64, 0..4)).prop_map(|(link, numbers)| {
             Input::PeersReceived { link, peers: peers(&numbers) }
         }),
+        2 => (1..700_u64).prop_map(|seconds| Input::DrillOrdered(drill_order(seconds))),
+        4 => (1..6_u64, 0..3000_u64).prop_map(|(number, rate)| {
+            joined(LinkId::Outbound(number), rate)
+        }),
+        1 => (1..6_u64, hosts()).prop_map(|(number, host)| Input::SosReceived {
+            link: LinkId::Inbound(number),
+            call: drill_call(&host, 20),
+        }),
+        1 => prop_oneof![Just(DrillStop::Operator), Just(DrillStop::ClientLost)]
+            .prop_map(Input::DrillStopped),
         3 => links().prop_map(|link| Input::AnswerReceived { link }),
         1 => links().prop_map(|link| Input::ShutdownReceived { link }),
         1 => (links(), losses).prop_map(|(link, loss)| Input::LinkLost { link, loss }),
@@ -161,7 +173,10 @@ impl Watched {
     fn check_outputs(&mut self, before: PhaseName, outputs: &[Output]) {
         for output in outputs {
             if let Output::AcceptSos { alias, .. } = output {
-                assert!(matches!(before, PhaseName::Normal | PhaseName::Rescue));
+                assert!(matches!(
+                    before,
+                    PhaseName::Normal | PhaseName::Drilling | PhaseName::Rescue
+                ));
                 let label = alias.host.first_label();
                 let number: u64 = label.strip_prefix("www-vh").unwrap().parse().unwrap();
                 assert!(
@@ -187,10 +202,17 @@ impl Watched {
             .count();
         assert_eq!(plan.redirect.is_some(), view.state == ServerState::Sos);
         assert_eq!(live, view.origins.len());
-        assert_eq!(
-            view.rescue_servers.is_empty(),
-            view.state != ServerState::Sos
-        );
+        // Visitors are redirected in a rescue only, those of a drill in a drill only.
+        assert_eq!(plan.drill.is_some(), view.phase == PhaseName::Drilling);
+        match view.phase {
+            PhaseName::Drilling => {}
+            PhaseName::Sos => assert!(!view.rescue_servers.is_empty()),
+            PhaseName::Normal
+            | PhaseName::Calling
+            | PhaseName::Rescue
+            | PhaseName::Closing
+            | PhaseName::Drained => assert!(view.rescue_servers.is_empty()),
+        }
         if view.state != ServerState::Rescue {
             assert_eq!(live, 0);
         }
@@ -311,6 +333,7 @@ fn the_random_histories_reach_every_phase() {
     for phase in [
         PhaseName::Normal,
         PhaseName::Calling,
+        PhaseName::Drilling,
         PhaseName::Sos,
         PhaseName::Rescue,
         PhaseName::Closing,

@@ -14,8 +14,11 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use fixtures::{accepted, call, candidate, own, parameters, peers, with_redirects, with_rescue};
-use levee_control::{Brain, Input, LinkLoss, Output, Parameters, PhaseName, Rejection};
+use fixtures::{
+    accepted, call, candidate, drill_call, drill_order, joined, own, parameters, peers,
+    with_redirects, with_rescue,
+};
+use levee_control::{Brain, DrillStop, Input, LinkLoss, Output, Parameters, PhaseName, Rejection};
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
 const ASKED: LinkId = LinkId::Outbound(1);
@@ -35,8 +38,16 @@ fn histories() -> Vec<(&'static str, Vec<Input>)> {
     let rescuing = vec![candidates.clone(), sos(ORIGIN, "www.origin1.example")];
     let mut closing = rescuing.clone();
     closing.push(Input::IntervalEnded(own(600)));
+    let ordered = vec![candidates.clone(), Input::DrillOrdered(drill_order(60))];
+    let mut drilling = ordered.clone();
+    drilling.push(joined(ASKED, 400));
+    let mut joining = vec![candidates.clone()];
+    joining.push(rehearsal(ORIGIN, "www.origin1.example"));
     vec![
         ("calm", vec![candidates]),
+        ("one asked for a drill", ordered),
+        ("one takes part in our drill", drilling),
+        ("taking part in a drill", joining),
         ("one asked", called),
         ("one helps", helped),
         ("one is helped", rescuing),
@@ -55,6 +66,19 @@ fn inputs() -> Vec<(&'static str, Input)> {
         ("TimerFired", Input::TimerFired),
         ("SearchFailed", Input::SearchFailed),
         ("DrainStarted", Input::DrainStarted),
+        ("DrillOrdered", Input::DrillOrdered(drill_order(60))),
+        (
+            "DrillOrdered(too long)",
+            Input::DrillOrdered(drill_order(601)),
+        ),
+        (
+            "DrillStopped(operator)",
+            Input::DrillStopped(DrillStop::Operator),
+        ),
+        (
+            "DrillStopped(client lost)",
+            Input::DrillStopped(DrillStop::ClientLost),
+        ),
         (
             "ParametersChanged(same)",
             changed(parameters("www.own.example")),
@@ -106,6 +130,7 @@ fn messages() -> Vec<(&'static str, Input)> {
     let newcomer = sos(LinkId::Inbound(2), "www.origin2.example");
     vec![
         ("RescueAccepted(asked)", accepted(ASKED, 400, true)),
+        ("RescueAccepted(asked, knows drills)", joined(ASKED, 400)),
         ("RescueAccepted(never asked)", accepted(NEVER, 400, true)),
         (
             "RescueRefused(asked)",
@@ -118,6 +143,10 @@ fn messages() -> Vec<(&'static str, Input)> {
             sos(ORIGIN, "www.new.example"),
         ),
         ("SosReceived(with our name)", own_name),
+        (
+            "SosReceived(drill)",
+            rehearsal(LinkId::Inbound(5), "www.origin3.example"),
+        ),
         ("RateReceived(rescue server)", told(ASKED)),
         ("RateReceived(stranger)", told(STRANGER)),
         ("PeersReceived(origin)", peers(ORIGIN)),
@@ -135,6 +164,11 @@ fn messages() -> Vec<(&'static str, Input)> {
 
 fn sos(link: LinkId, host: &str) -> Input {
     let call = call(host);
+    Input::SosReceived { link, call }
+}
+
+fn rehearsal(link: LinkId, host: &str) -> Input {
+    let call = drill_call(host, 60);
     Input::SosReceived { link, call }
 }
 

@@ -308,9 +308,13 @@ enum Remembered {
 /// Decisions go to the log as they are; the levels are those of STYLE.md 11.
 fn tell(reason: &Reason) {
     match reason {
-        Reason::StateChanged { .. } | Reason::RescueBegan { .. } | Reason::RescueEnded { .. } => {
-            tracing::info!("{reason}");
-        }
+        Reason::StateChanged { .. }
+        | Reason::RescueBegan { .. }
+        | Reason::RescueEnded { .. }
+        | Reason::DrillBegan { .. }
+        | Reason::DrillRefused { .. }
+        | Reason::DrillJoined { .. }
+        | Reason::DrillEnded { .. } => tracing::info!("{reason}"),
         Reason::NoCandidate | Reason::Refusing { .. } => tracing::warn!("{reason}"),
         Reason::LoadRose { .. }
         | Reason::RedirectThreshold { .. }

@@ -82,6 +82,7 @@ async fn the_papers_first_example_with_netcat_as_the_rescue_server() {
             rate: rate(100),
             key,
             beats: false,
+            drill: false,
         })
         .await;
     for (number, kilobytes) in [(1, 60), (2, 50), (3, 100)] {

@@ -12,6 +12,7 @@
 mod accept;
 mod core;
 mod deadlines;
+mod drill;
 mod drive;
 mod ends;
 mod handover;

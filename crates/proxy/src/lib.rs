@@ -55,6 +55,7 @@ pub use flight::{
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
 pub use pacer::{Class, Link};
+pub use request::DRILL_FIELD;
 pub use sample::{Handshakes, LinkSample, Sample, SlotSample};
 pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};

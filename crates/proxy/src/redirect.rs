@@ -4,7 +4,7 @@
 //! are written into a buffer that is used again, from pieces made when the plan was adopted, so
 //! that one costs neither an allocation nor a lock.
 
-use levee_control::RoutePlan;
+use levee_control::RedirectPlan;
 use levee_vocab::WebAddress;
 
 use crate::response::{Closing, push_number, push_status};
@@ -29,9 +29,8 @@ const END_BYTES_MAX: usize = 37 + 24 + 2;
 
 impl Redirects {
     /// Templates for the targets of `plan`.
-    pub fn of(plan: &RoutePlan) -> Self {
+    pub fn of(plan: Option<&RedirectPlan>) -> Self {
         let targets: Vec<Template> = plan
-            .redirect
             .iter()
             .flat_map(|redirect| &redirect.targets)
             .map(|target| {

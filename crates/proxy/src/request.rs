@@ -87,12 +87,17 @@ pub(crate) enum Expectation {
     Odd,
 }
 
+/// By which the visitors of a drill are known; its value is the key of the drill.
+pub const DRILL_FIELD: &str = "levee-drill";
+
 /// The fields that the engine itself looks at.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fields<'b> {
     pub accept_encoding: Option<&'b [u8]>,
     pub authorization: Option<&'b [u8]>,
     pub cookie: Option<&'b [u8]>,
+    /// What a visitor of our drill shows.
+    pub drill_key: Option<&'b [u8]>,
     pub expect: Option<&'b [u8]>,
     pub fetch_key: Option<&'b [u8]>,
     /// What another rescue server shows that asks us as an object's home.
@@ -326,6 +331,7 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             10 if is("connection") => read_connection(header.value, &mut framing),
             10 if is("user-agent") => fields.user_agent = value,
             10 if is(HOME_FIELD) => fields.home_key = value,
+            11 if is(DRILL_FIELD) => fields.drill_key = value,
             11 if is("levee-fetch") => fields.fetch_key = value,
             13 if is("authorization") => fields.authorization = value,
             13 if is("cache-control") => read_freshness(header.value, &mut fields),

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
-//! be missing. Commands are case-insensitive. Of an answer the code counts, its word is for people.
+//! be missing. A rehearsal says so: `drill=60` in the SOS, for so many seconds, and `drill=1` in its
+//! `200 OK`, without which the other side cannot know that it is one. Commands are case-insensitive. Of an answer the code counts, its word is for people.
 
 use std::fmt;
 use std::io::Write;
@@ -79,6 +80,9 @@ pub struct Sos {
     pub ttl: Option<Duration>,
     /// `beat`: asks for a RATE in each control interval, even an unchanged one.
     pub beats: bool,
+    /// `drill`: this is a rehearsal, and ends at the latest after so long; whole seconds on the
+    /// wire.
+    pub drill: Option<Duration>,
     /// `v`: version of these extensions; 0 is the paper's own protocol.
     pub version: u32,
 }
@@ -94,6 +98,8 @@ pub struct Offer {
     pub rate: ByteRate,
     /// `beat`: promises a RATE in each control interval.
     pub beats: bool,
+    /// `drill`: it has understood that this is a rehearsal.
+    pub drill: bool,
 }
 
 /// An answer.
@@ -194,6 +200,9 @@ impl fmt::Display for Sos {
         if self.beats {
             f.write_str(" beat=1")?;
         }
+        if let Some(drill) = &self.drill {
+            write!(f, " drill={}", drill.as_secs())?;
+        }
         if self.version != 0 {
             write!(f, " v={}", self.version)?;
         }
@@ -209,7 +218,8 @@ impl fmt::Display for Answer {
                 let WebAddress { host, port } = &offer.alias;
                 let rate = offer.rate.as_kilobytes();
                 write!(f, "200 OK {host} {} {port} {rate}", offer.address)?;
-                f.write_str(if offer.beats { " beat=1" } else { "" })
+                f.write_str(if offer.beats { " beat=1" } else { "" })?;
+                f.write_str(if offer.drill { " drill=1" } else { "" })
             }
             Self::Purged { objects } => write!(f, "200 OK objects={objects}"),
             Self::Reject => f.write_str("403 Reject"),
@@ -246,12 +256,14 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
     let port = words.port("port")?;
     let idle = words.number("idle time")?;
     let (mut key, mut ttl, mut beats, mut version) = (None, None, None, None);
+    let mut drill = None;
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
             "key" => fill(&mut key, "key", value.parse().ok())?,
             "ttl" => fill(&mut ttl, "ttl", digits(value).map(seconds))?,
             "beat" => fill(&mut beats, "beat", flag(value))?,
+            "drill" => fill(&mut drill, "drill", digits(value).map(seconds))?,
             "v" => fill(&mut version, "v", digits(value))?,
             _ => {}
         }
@@ -263,6 +275,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
         key,
         ttl,
         beats: beats.unwrap_or(false),
+        drill,
         version: version.unwrap_or(0),
     })
 }
@@ -300,11 +313,13 @@ fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {
     let address: IpAddr = words.value("address")?;
     let port = words.port("port")?;
     let rate = kilobytes(words.number("rate")?);
-    let mut beats = None;
+    let (mut beats, mut drill) = (None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
-        if name == "beat" {
-            fill(&mut beats, "beat", flag(value))?;
+        match name {
+            "beat" => fill(&mut beats, "beat", flag(value))?,
+            "drill" => fill(&mut drill, "drill", flag(value))?,
+            _ => {}
         }
     }
     Ok(Offer {
@@ -312,6 +327,7 @@ fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {
         address: address.to_canonical(),
         rate,
         beats: beats.unwrap_or(false),
+        drill: drill.unwrap_or(false),
     })
 }
 

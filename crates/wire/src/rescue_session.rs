@@ -54,7 +54,8 @@ pub enum Input<'a> {
     PeerStalled,
     /// The deadline has come, or some earlier or later time.
     TimerFired,
-    /// We accept the SOS with this offer; its `beats` is kept only if the SOS asked for it.
+    /// We accept the SOS with this offer; its `beats` and `drill` are kept only if the SOS had
+    /// them.
     SosAccepted(Offer),
     /// We reject the SOS.
     SosRejected,
@@ -288,6 +289,7 @@ impl RescueSession {
                     number,
                     until,
                     beats: sos.beats,
+                    drill: sos.drill.is_some(),
                     is_peer_gone: false,
                     shutdown: None,
                 };
@@ -448,6 +450,7 @@ impl RescueSession {
         let Phase::Deciding {
             number,
             beats,
+            drill,
             is_peer_gone,
             shutdown,
             ..
@@ -455,8 +458,12 @@ impl RescueSession {
         else {
             return;
         };
-        let beats = beats && offer.beats;
-        let answer = Answer::Accept(Offer { beats, ..offer });
+        let (beats, drill) = (beats && offer.beats, drill && offer.drill);
+        let answer = Answer::Accept(Offer {
+            beats,
+            drill,
+            ..offer
+        });
         out.push(send_answer(number, answer));
         self.phase = Phase::Rescuing;
         match shutdown {

@@ -23,6 +23,7 @@ fn sos() -> Sos {
         key: None,
         ttl: None,
         beats: false,
+        drill: None,
         version: 0,
     }
 }
@@ -33,6 +34,7 @@ fn offer() -> Offer {
         address: "5.6.7.8".parse().unwrap(),
         rate: ByteRate::from_kilobytes(100),
         beats: false,
+        drill: false,
     }
 }
 
@@ -159,6 +161,26 @@ fn our_parameters_follow_the_papers() {
     check_both_ways(
         "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 beat=1",
         &Message::answer(1, Answer::Accept(beating)),
+    );
+}
+
+#[test]
+fn a_rehearsal_says_so_on_both_sides() {
+    let rehearsal = Sos {
+        drill: Some(Duration::from_secs(60)),
+        ..sos()
+    };
+    check_both_ways(
+        "1 SOS www.origin.com 1.2.3.4 8080 600 drill=60",
+        &Message::request(1, Request::Sos(rehearsal)),
+    );
+    let understood = Offer {
+        drill: true,
+        ..offer()
+    };
+    check_both_ways(
+        "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 drill=1",
+        &Message::answer(1, Answer::Accept(understood)),
     );
 }
 

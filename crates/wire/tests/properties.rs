@@ -47,9 +47,10 @@ prop_compose! {
         key in option::of(key()),
         ttl in option::of(seconds()),
         beats in any::<bool>(),
+        drill in option::of(seconds()),
         version in any::<u32>(),
     ) -> Sos {
-        Sos { origin, address, idle_max, key, ttl, beats, version }
+        Sos { origin, address, idle_max, key, ttl, beats, drill, version }
     }
 }
 
@@ -59,8 +60,9 @@ prop_compose! {
         address in address(),
         rate in rate(),
         beats in any::<bool>(),
+        drill in any::<bool>(),
     ) -> Offer {
-        Offer { alias, address, rate, beats }
+        Offer { alias, address, rate, beats, drill }
     }
 }
 

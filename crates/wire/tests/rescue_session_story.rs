@@ -25,6 +25,7 @@ fn sos() -> Sos {
         key: None,
         ttl: None,
         beats: false,
+        drill: None,
         version: 0,
     }
 }
@@ -35,6 +36,7 @@ fn offer() -> Offer {
         address: "5.6.7.8".parse().unwrap(),
         rate: kilobytes(100),
         beats: true,
+        drill: false,
     }
 }
 

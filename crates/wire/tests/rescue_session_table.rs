@@ -25,6 +25,7 @@ fn offer() -> Offer {
         address: "5.6.7.8".parse().unwrap(),
         rate: ByteRate::from_kilobytes(100),
         beats: true,
+        drill: false,
     }
 }
 
@@ -36,6 +37,7 @@ fn calling() -> RescueSession {
         key: None,
         ttl: None,
         beats: false,
+        drill: None,
         version: 0,
     };
     RescueSession::call(sos, Timestamp::from_seconds(2), SessionLimits::default()).0

@@ -87,6 +87,11 @@ impl Calls {
         }
     }
 
+    /// Who was asked on `link` and has not answered.
+    pub(crate) fn asked(&self, link: LinkId) -> Option<HostName> {
+        self.0.get(&link).map(|call| call.site.host.clone())
+    }
+
     pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
         self.0.values().map(|call| call.due).min()
     }
@@ -101,7 +106,9 @@ impl Calls {
         let choice = desk.allocation.choose(desk.now, &desk.parameters, &taken);
         let Some(candidate) = choice else {
             if self.0.is_empty() {
-                desk.tell_nobody_left();
+                if desk.allocation.drill_ends().is_none() {
+                    desk.tell_nobody_left();
+                }
                 desk.search_in_need();
             }
             return;
@@ -125,6 +132,10 @@ impl Calls {
             key: None,
             ttl: Some(desk.parameters.object_ttl),
             beats: true,
+            drill: desk
+                .allocation
+                .drill_ends()
+                .map(|ends| ends.since(desk.now)),
         };
         desk.act(Output::CallForHelp {
             link,

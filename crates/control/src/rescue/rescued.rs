@@ -226,6 +226,33 @@ impl Sos {
         self.settle(desk)
     }
 
+    /// Whether anybody helps or is being asked.
+    pub(crate) fn helps_or_is_asked(&self) -> bool {
+        !self.servers.is_empty() || !self.calls.is_empty()
+    }
+
+    /// Asks the next candidate, if help is wanted and nobody is being asked.
+    pub(crate) fn ask(&mut self, desk: &mut Desk) {
+        self.calls.continue_round(desk, &hosts(&self.servers));
+    }
+
+    /// Who was asked on `link` and has not answered.
+    pub(crate) fn asked(&self, link: LinkId) -> Option<HostName> {
+        self.calls.asked(link)
+    }
+
+    /// Who helps on `link`.
+    pub(crate) fn helper(&self, link: LinkId) -> Option<HostName> {
+        let server = self.servers.get(&link);
+        server.map(|server| server.site.host.clone())
+    }
+
+    /// Who helps, and where each answers.
+    pub(crate) fn members(&self) -> Vec<Peer> {
+        let servers = self.servers.values();
+        servers.map(|server| server.peer.clone()).collect()
+    }
+
     /// Lets all rescue servers go and forgets all calls.
     pub(crate) fn end_all(mut self, desk: &mut Desk, cause: ShutdownCause) -> Phase {
         let links: Vec<LinkId> = self.servers.keys().copied().collect();

@@ -14,10 +14,11 @@ use levee_vocab::{ByteRate, LinkId, Peers, Timestamp, WebAddress};
 use crate::aliases::GRACE;
 use crate::allocation::Need;
 use crate::desk::Desk;
+use crate::drill::{DRILL_LENGTH_MAX, DrillView};
 use crate::input::{LinkLoss, LoadSample, RescueCall};
 use crate::load::Load;
 use crate::output::{Output, Reason, ShutdownCause};
-use crate::parameters::Parameters;
+use crate::parameters::{Drills, Parameters};
 use crate::redirect::{adjusted_rate, initial_rate, whole};
 use crate::rescue::calls::Calls;
 use crate::rescue::rescued::is_news;
@@ -27,6 +28,9 @@ use crate::view::RescueView;
 
 /// Control intervals without an answer to our RATE after which an origin counts as dead.
 const SILENCE: f64 = 3.0;
+
+/// Control intervals after the end of a drill in which the origin may still tell us of it.
+const DRILL_GRACE: f64 = 3.0;
 
 /// Control intervals for which a closing server waits for its origins' answers.
 const FAREWELL_MAX: f64 = 2.0;
@@ -51,6 +55,8 @@ struct Origin {
     idle_max: Duration,
     last_visit: Timestamp,
     beat: Beat,
+    /// It is a drill; when it is over even if the origin says nothing.
+    drill: Option<Timestamp>,
 }
 
 /// Whether an origin hears a RATE in each interval, and answers it.
@@ -82,6 +88,9 @@ impl Rescue {
             return self.settle();
         }
         self.replace(desk, call);
+        if call.drill.is_none() && Self::default().check(desk, call).is_ok() {
+            self.make_way(desk);
+        }
         match self.take_in(desk, link, call) {
             Ok(()) => {}
             Err(why) => reject(desk, link, call, why),
@@ -97,6 +106,10 @@ impl Rescue {
             if traffic.requests > 0 {
                 origin.last_visit = desk.now;
             }
+        }
+        if self.drill().is_some() && desk.load.is_above(desk.parameters.thresholds.alert) {
+            desk.allocation.set_need(Need::OneMore);
+            return self.end_drill(desk, ShutdownCause::Overload);
         }
         let thresholds = desk.parameters.thresholds;
         match self.overload.measure(&desk.load, &thresholds) {
@@ -154,6 +167,10 @@ impl Rescue {
             let until = desk.after(GRACE);
             self.part(desk, link, until, LinkLoss::Silent.why());
         }
+        let over = self.find(|origin| origin.drill.is_some_and(|over| desk.now >= over));
+        if !over.is_empty() {
+            return self.end_drill(desk, ShutdownCause::DrillOver);
+        }
         let idle = self.find(|origin| desk.now >= origin.idle_at());
         let closing = self.shut_down(desk, idle, ShutdownCause::Idle);
         self.share_out(desk);
@@ -164,6 +181,9 @@ impl Rescue {
     pub(crate) fn settings_changed(mut self, desk: &mut Desk) -> Phase {
         if !desk.parameters.takes_part() || desk.parameters.origins_max == 0 {
             return self.close(desk, ShutdownCause::Drain);
+        }
+        if self.drill().is_some() && desk.parameters.drills == Drills::Declined {
+            return self.end_drill(desk, ShutdownCause::DrillStopped);
         }
         self.share_out(desk);
         Phase::Rescue(self)
@@ -176,8 +196,30 @@ impl Rescue {
         self.settle_after(closing)
     }
 
-    /// What a newcomer would get: d_free.
+    /// Ends the drill that we take part in; rescues go on.
+    pub(crate) fn end_drill(mut self, desk: &mut Desk, cause: ShutdownCause) -> Phase {
+        let drills = self.find(|origin| origin.drill.is_some());
+        let closing = self.shut_down(desk, drills, cause);
+        self.settle_after(closing)
+    }
+
+    /// The drill that we take part in.
+    pub(crate) fn drill(&self) -> Option<DrillView> {
+        let mut origins = self.origins.values();
+        origins.find_map(|origin| {
+            Some(DrillView {
+                site: origin.site.host.clone(),
+                ends: origin.drill?,
+                members: Vec::new(),
+            })
+        })
+    }
+
+    /// What a newcomer would get: d_free. It would end a drill.
     pub(crate) fn free(&self, desk: &Desk) -> ByteRate {
+        if self.drill().is_some() {
+            return Self::default().free(desk);
+        }
         let is_full = self.origins.len() >= desk.parameters.origins_max;
         if is_full || self.is_loaded(&desk.load, &desk.parameters) {
             return ByteRate::ZERO;
@@ -186,9 +228,14 @@ impl Rescue {
     }
 
     pub(crate) fn next_deadline(&self, interval: impl Fn(f64) -> Duration) -> Option<Timestamp> {
-        let deadline = |origin: &Origin| match origin.beat {
-            Beat::None | Beat::Answered => origin.idle_at(),
-            Beat::UnansweredSince(since) => origin.idle_at().min(since + interval(SILENCE)),
+        let deadline = |origin: &Origin| {
+            let ends = origin.drill.unwrap_or_else(|| origin.idle_at());
+            match origin.beat {
+                Beat::None | Beat::Answered => ends.min(origin.idle_at()),
+                Beat::UnansweredSince(since) => {
+                    ends.min(origin.idle_at()).min(since + interval(SILENCE))
+                }
+            }
         };
         self.origins.values().map(deadline).min()
     }
@@ -214,6 +261,14 @@ impl Rescue {
             desk.act(Output::DropLink { link });
             let until = desk.after(GRACE);
             self.part(desk, link, until, "it called again");
+        }
+    }
+
+    /// A site in need calls: a drill gives way to it.
+    fn make_way(&mut self, desk: &mut Desk) {
+        let drills = self.find(|origin| origin.drill.is_some());
+        if !drills.is_empty() {
+            self.shut_down(desk, drills, ShutdownCause::RealCall);
         }
     }
 
@@ -248,6 +303,9 @@ impl Rescue {
             } else {
                 Beat::None
             },
+            drill: call
+                .drill
+                .map(|length| desk.now + length + desk.parameters.intervals(DRILL_GRACE)),
         };
         self.origins.insert(link, origin);
         self.share_out(desk);
@@ -256,7 +314,7 @@ impl Rescue {
     }
 
     /// Why an origin cannot be helped, if so.
-    fn check(&self, desk: &Desk, call: &RescueCall) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, desk: &Desk, call: &RescueCall) -> Result<(), &'static str> {
         let parameters = &desk.parameters;
         let host = &call.origin.host;
         if !parameters.takes_part() {
@@ -270,6 +328,16 @@ impl Rescue {
         }
         if self.is_loaded(&desk.load, parameters) {
             return Err("our own load is above the alert threshold");
+        }
+        if call.drill.is_some_and(|length| length > DRILL_LENGTH_MAX) {
+            return Err("its drill is longer than ten minutes");
+        }
+        match (call.drill, parameters.drills) {
+            (Some(_), Drills::Declined) => return Err("this site takes part in no drills"),
+            (Some(_), Drills::Joined) if !self.origins.is_empty() => {
+                return Err("this site helps another, and has no time for a drill");
+            }
+            (Some(_), Drills::Joined) | (None, _) => {}
         }
         if self.free(desk) == ByteRate::ZERO {
             return Err("no rescue capacity is free");
@@ -292,6 +360,12 @@ impl Rescue {
         };
         origin.rate = initial_rate(origin.allotted, &desk.parameters.thresholds);
         origin.rate_told = origin.rate;
+        if let Some(over) = origin.drill {
+            desk.explain(Reason::DrillJoined {
+                site: origin.site.host.clone(),
+                length: over.since(desk.now),
+            });
+        }
         desk.explain(Reason::RescueBegan {
             peer: origin.site.host.clone(),
             rate: origin.rate,

@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use levee_control::{Candidate, Input, LoadSample, Output, Parameters, RescueCall, Traffic};
+use levee_control::{
+    Candidate, DrillOrder, Input, LoadSample, Output, Parameters, RescueCall, Traffic,
+};
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress};
 
 /// `host` on port 80.
@@ -44,6 +46,23 @@ pub fn call(host: &str) -> RescueCall {
         key: Some(key()),
         ttl: None,
         beats: true,
+        drill: None,
+    }
+}
+
+/// What an origin says when it rehearses for so many seconds.
+pub fn drill_call(host: &str, seconds: u64) -> RescueCall {
+    RescueCall {
+        drill: Some(Duration::from_secs(seconds)),
+        ..call(host)
+    }
+}
+
+/// The order to rehearse for so many seconds.
+pub fn drill_order(seconds: u64) -> DrillOrder {
+    DrillOrder {
+        length: Duration::from_secs(seconds),
+        key: key(),
     }
 }
 
@@ -64,7 +83,17 @@ pub fn accepted(link: LinkId, kilobytes: u64, beats: bool) -> Input {
         rate: ByteRate::from_kilobytes(kilobytes),
         key: key(),
         beats,
+        drill: false,
     }
+}
+
+/// The acceptance of a drill on `link`, by one that knows that it is one.
+pub fn joined(link: LinkId, kilobytes: u64) -> Input {
+    let mut input = accepted(link, kilobytes, true);
+    if let Input::RescueAccepted { drill, .. } = &mut input {
+        *drill = true;
+    }
+    input
 }
 
 /// The rescue servers of these numbers, as an origin names them.

@@ -18,6 +18,7 @@ pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
         key: Some(key),
         ttl: call.ttl,
         beats: call.beats,
+        drill: call.drill,
         version: VERSION,
     }
 }
@@ -31,6 +32,7 @@ pub(super) fn call(sos: Sos) -> RescueCall {
         key: sos.key,
         ttl: sos.ttl,
         beats: sos.beats,
+        drill: sos.drill,
     }
 }
 
@@ -49,6 +51,8 @@ pub(super) fn said(
             // The Brain tells a rate in every interval; the session keeps the promise to itself if
             // the caller did not ask for it.
             beats: true,
+            // Kept only if the SOS says that it is one.
+            drill: true,
         }),
         Saying::Reject => levee_wire::Input::SosRejected,
         Saying::Rate(rate) => levee_wire::Input::RateChanged(rate),
@@ -76,6 +80,7 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
             rate: offer.rate,
             key,
             beats: offer.beats,
+            drill: offer.drill,
         },
         Event::NotRescued(refusal) => Input::RescueRefused {
             link,

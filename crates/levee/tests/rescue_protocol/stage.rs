@@ -50,6 +50,7 @@ pub fn rescue_call() -> RescueCall {
         key: None,
         ttl: Some(Duration::from_secs(60)),
         beats: true,
+        drill: None,
     }
 }
 

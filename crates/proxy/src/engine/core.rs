@@ -10,6 +10,7 @@ use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
 
 use super::PurgeInlet;
+use super::drill::Drill;
 use super::handshake::HandshakeLine;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
@@ -33,6 +34,8 @@ pub(crate) struct Core {
     pub date: DateLine,
     pub gate: Gate,
     pub redirects: Redirects,
+    /// The same for the visitors of a drill.
+    pub drill: Drill,
     pub sites: Arc<SiteTable>,
     /// For each site with a folder, what is known of its files.
     pub files: Vec<Option<FileTable>>,
@@ -109,6 +112,7 @@ const _: () = assert!(HEAD_BYTES_MAX < BUFFER_BYTES);
 
 impl Core {
     pub fn new(parts: CoreParts, now: Timestamp, wall: SystemTime) -> Self {
+        let drill = Drill::new(parts.settings.gate.clone());
         let mut core = Self {
             gate: Gate::new(parts.settings.gate.clone()),
             parked: ParkedQueue::new(parts.settings.limits.parked),
@@ -116,6 +120,7 @@ impl Core {
             now,
             date: DateLine::new(wall),
             redirects: Redirects::default(),
+            drill,
             sites: Arc::clone(&parts.sites),
             files: Vec::new(),
             compressor: parts.compressor,
@@ -157,7 +162,8 @@ impl Core {
 
     /// Decides by `plan` from now on.
     pub fn adopt(&mut self, plan: Arc<RoutePlan>, share: f64) {
-        self.redirects = Redirects::of(&plan);
+        self.redirects = Redirects::of(plan.redirect.as_ref());
+        self.drill.adopt(self.now, &plan, share);
         self.gate.adopt(self.now, plan, share);
         if !self.parked.is_empty() {
             self.next_round = Some(self.now);

@@ -71,6 +71,9 @@ impl Core {
             None => {
                 self.note_arrival(request, path_hash, work.bytes());
                 let ask = self.ask(&visit, &work, request, path_hash);
+                if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
+                    return self.serve_drill(connection, request, &visit, (work, verdict));
+                }
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask);

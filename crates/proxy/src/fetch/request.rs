@@ -21,6 +21,7 @@ use crate::flight::{
     Asker, BodyReceiver, BrokenOff, Company, FetchError, Miss, Purpose, RequestHeaders, Source,
     SpaceRef,
 };
+use crate::request::DRILL_FIELD;
 
 /// Our name in Via.
 pub(super) const PSEUDONYM: &str = "levee";
@@ -29,8 +30,9 @@ pub(super) const FETCH_KEY: &str = "levee-fetch";
 
 /// Fields that end here beside those of the connection: they are for us alone, or we write them
 /// ourselves.
-const OURS: [&str; 8] = [
+const OURS: [&str; 9] = [
     "content-length",
+    DRILL_FIELD,
     "expect",
     "host",
     FETCH_KEY,

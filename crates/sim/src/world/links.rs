@@ -102,6 +102,8 @@ pub struct Connection {
     pub key: FetchKey,
     /// Whether the SOS asked for beats; who helps here always agrees.
     pub beats: bool,
+    /// Whether the SOS was a drill; who helps here knows drills.
+    pub drill: bool,
 }
 
 impl Connection {

@@ -43,6 +43,7 @@ impl World {
             acceptor: unborn,
             key,
             beats: call.beats,
+            drill: call.drill.is_some(),
         });
         if let Some(running) = self.sites[id.0].running_mut() {
             running.links.insert(link, (connection, Side::Opener));
@@ -212,7 +213,7 @@ impl World {
     /// Something comes to an end whose SOS is not answered yet.
     fn answer_arrives(&mut self, connection: ConnectionId, to: Side, message: Message) {
         let ends = &mut self.connections[connection.0];
-        let (key, beats) = (ends.key, ends.beats);
+        let (key, beats, drill) = (ends.key, ends.beats, ends.drill);
         let end = ends.end_mut(to);
         let (id, link) = (end.site, end.link);
         match message {
@@ -229,6 +230,7 @@ impl World {
                     rate,
                     key,
                     beats,
+                    drill,
                 };
                 self.tell(id, input);
             }

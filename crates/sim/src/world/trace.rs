@@ -108,6 +108,10 @@ fn describe_input(input: &Input) -> Told {
         Input::ShutdownReceived { link } => Told::Always(format!("SHUTDOWN on {link}")),
         Input::LinkLost { link, loss } => Told::WithOutputs(format!("lost {link}: {loss}")),
         Input::ParametersChanged(_) => Told::Always("settings reloaded".to_owned()),
+        Input::DrillOrdered(order) => {
+            Told::Always(format!("told to drill for {} s", order.length.as_secs()))
+        }
+        Input::DrillStopped(stop) => Told::Always(format!("drill stopped: {}", stop.why())),
         Input::DrainStarted => Told::Always("told to stop".to_owned()),
     }
 }
@@ -147,6 +151,10 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::RateChanged { .. }
         | Reason::NotHelped { .. }
         | Reason::SosRejected { .. }
+        | Reason::DrillBegan { .. }
+        | Reason::DrillRefused { .. }
+        | Reason::DrillJoined { .. }
+        | Reason::DrillEnded { .. }
         | Reason::NoCandidate => Some(reason.to_string()),
     }
 }

@@ -14,6 +14,7 @@ pub(super) enum Phase {
         number: u32,
         until: Timestamp,
         beats: bool,
+        drill: bool,
         is_peer_gone: bool,
         /// Number of a SHUTDOWN that came before the decision.
         shutdown: Option<u32>,
