@@ -14,8 +14,9 @@
 //! ```
 //!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
-//! be missing. A rehearsal says so: `drill=60` in the SOS, for so many seconds, and `drill=1` in its
-//! `200 OK`, without which the other side cannot know that it is one. Commands are case-insensitive. Of an answer the code counts, its word is for people.
+//! be missing. A rehearsal says so: `drill=60` in the SOS, for so many seconds, and `drill=1` in
+//! its `200 OK`, without which the other side cannot know that it is one. Commands are
+//! case-insensitive. Of an answer the code counts, its word is for people.
 
 use std::fmt;
 use std::io::Write;

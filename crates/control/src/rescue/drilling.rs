@@ -41,9 +41,9 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
         Input::RateReceived { link, rate } => drilling.rate_told(desk, *link, *rate),
         Input::ShutdownReceived { link } => drilling.declined(desk, *link),
         Input::LinkLost { link, loss } => {
-            drilling.go_on(desk, |desk, sos| sos.lost(desk, *link, *loss))
+            Phase::Drilling(drilling.go_on(desk, |desk, sos| sos.lost(desk, *link, *loss)))
         }
-        Input::CandidatesFound(_) => drilling.ask_next(desk),
+        Input::CandidatesFound(_) => Phase::Drilling(drilling.ask_next(desk)),
         Input::TimerFired => drilling.time_passed(desk),
         Input::SosReceived { link, call } => drilling.called(desk, *link, call),
         Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
@@ -82,7 +82,7 @@ pub(crate) fn begin(desk: &mut Desk, order: DrillOrder) -> Phase {
         ends,
         alone_until: desk.after(DRILL_ALONE_MAX),
     };
-    drilling.ask_next(desk)
+    Phase::Drilling(drilling.ask_next(desk))
 }
 
 /// Says that no drill begins.
@@ -147,34 +147,35 @@ impl Drilling {
             measure_need(desk);
             return call_for_help(desk, Calls::default());
         }
-        self.ask_next(desk)
+        Phase::Drilling(self.ask_next(desk))
     }
 
     /// A candidate accepted. One that did not say that it knows of the drill would take our
     /// visitors for a crowd: it is let go before it sees any.
     fn accepted(self, desk: &mut Desk, offer: Offer, knows: bool) -> Phase {
         if knows {
-            return self.go_on(desk, |desk, sos| sos.accepted(desk, offer));
+            let accepted = self.go_on(desk, |desk, sos| sos.accepted(desk, offer));
+            return Phase::Drilling(accepted);
         }
         let link = offer.link;
         let site = self.sos.asked(link);
-        let phase = self.go_on(desk, |desk, sos| {
+        let drilling = self.go_on(desk, |desk, sos| {
             desk.act(Output::DropLink { link });
             sos.refused(desk, link, Rejection::NoDrills)
         });
         pardon(desk, site);
-        phase
+        Phase::Drilling(drilling)
     }
 
     /// Who says no to a drill may still help in need, so it is not left alone for that.
     fn refused(self, desk: &mut Desk, link: LinkId, why: Rejection) -> Phase {
         let site = self.sos.asked(link);
-        let phase = self.go_on(desk, |desk, sos| sos.refused(desk, link, why));
+        let drilling = self.go_on(desk, |desk, sos| sos.refused(desk, link, why));
         match why {
             Rejection::Refused | Rejection::NoDrills => pardon(desk, site),
             Rejection::Unreachable | Rejection::Garbage => {}
         }
-        phase
+        Phase::Drilling(drilling)
     }
 
     fn rate_told(mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) -> Phase {
@@ -187,12 +188,9 @@ impl Drilling {
         let Some(site) = self.sos.helper(link) else {
             return self.refused(desk, link, Rejection::Refused);
         };
-        let phase = self.go_on(desk, |desk, sos| sos.shut_down(desk, link));
+        let drilling = self.step(desk, |desk, sos| sos.shut_down(desk, link));
         pardon(desk, Some(site.clone()));
-        match phase {
-            Phase::Drilling(drilling) => drilling.end(desk, DrillEnd::Declined(site)),
-            other => other,
-        }
+        drilling.end(desk, DrillEnd::Declined(site))
     }
 
     /// A site in need comes before every drill; another's drill does not.
@@ -214,11 +212,11 @@ impl Drilling {
         if desk.now >= self.ends {
             return self.end(desk, DrillEnd::Over);
         }
-        let is_alone = !self.sos.helps_or_is_asked();
-        if is_alone && desk.now >= self.alone_until {
-            return self.end(desk, DrillEnd::Alone);
+        let drilling = self.go_on(desk, |desk, sos| sos.time_passed(desk));
+        match drilling.sos.helps_or_is_asked() || desk.now < drilling.alone_until {
+            true => Phase::Drilling(drilling),
+            false => drilling.end(desk, DrillEnd::Alone),
         }
-        self.go_on(desk, |desk, sos| sos.time_passed(desk))
     }
 
     /// Lets everybody go who takes part.
@@ -230,16 +228,21 @@ impl Drilling {
     }
 
     /// Asks the next candidate, if none is being asked.
-    fn ask_next(mut self, desk: &mut Desk) -> Phase {
+    fn ask_next(mut self, desk: &mut Desk) -> Self {
         desk.allocation.set_need(Need::OneMore);
         self.sos.ask(desk);
         desk.allocation.set_need(Need::None);
-        Phase::Drilling(self)
+        self
     }
 
-    /// What happened on a link is the business of the SOS; where that would be over, the drill
-    /// goes on with whoever is left to ask.
-    fn go_on(self, desk: &mut Desk, step: impl FnOnce(&mut Desk, Sos) -> Phase) -> Phase {
+    /// Takes a step of the SOS, and asks whoever is left to ask.
+    fn go_on(self, desk: &mut Desk, step: impl FnOnce(&mut Desk, Sos) -> Phase) -> Self {
+        self.step(desk, step).ask_next(desk)
+    }
+
+    /// What happened on a link is the business of the SOS; where that would be over, the drill is
+    /// not.
+    fn step(self, desk: &mut Desk, step: impl FnOnce(&mut Desk, Sos) -> Phase) -> Self {
         desk.allocation.set_need(Need::None);
         let sos = match step(desk, self.sos) {
             Phase::Sos(sos) => sos,
@@ -250,7 +253,7 @@ impl Drilling {
             | Phase::Closing(_)
             | Phase::Drained => Sos::with_calls(Calls::default()),
         };
-        Self { sos, ..self }.ask_next(desk)
+        Self { sos, ..self }
     }
 }
 
