@@ -100,7 +100,7 @@ impl Brain {
             phase: self.phase.name(),
             usable: self.desk.parameters.usable_rate(),
             free: self.free(),
-            levels: self.desk.load.levels().collect(),
+            levels: self.desk.load.shown().collect(),
             redirect_threshold,
             calm_intervals: self.desk.load.calm_intervals(),
             rescue_servers,
@@ -243,6 +243,7 @@ impl Brain {
             fetch_keys,
             redirect,
             drill: self.phase.drill_plan(desk),
+            crawl: Some(desk.crawl_plan()),
         }
     }
 }

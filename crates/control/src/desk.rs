@@ -12,9 +12,10 @@ use crate::allocation::{Allocation, Nobody};
 use crate::discovery::{Discovery, Due};
 use crate::input::LoadSample;
 use crate::journal::Journal;
-use crate::load::Load;
+use crate::load::{Load, Pressure};
 use crate::output::{Output, Reason};
 use crate::parameters::Parameters;
+use crate::plan::CrawlPlan;
 use crate::slots::Slots;
 use crate::view::AliasRecord;
 
@@ -56,6 +57,12 @@ struct RetiredKey {
     key: FetchKey,
     until: Timestamp,
 }
+
+/// Share of D_out by which what crawlers get goes up and down.
+const CRAWL_STEP: f64 = 0.05;
+
+/// Part of their share that goes to telling crawlers to come back later.
+const CRAWL_REFUSALS: f64 = 0.1;
 
 /// Refusals that were not told yet.
 #[derive(Clone, Debug, Default)]
@@ -127,6 +134,21 @@ impl Desk {
         self.load.measure(&self.parameters, sample);
         self.tell_rises();
         self.tell_refusals(sample);
+    }
+
+    /// What crawlers get: their share of D_out, as far as readers leave room for it below T_alert.
+    /// It changes in steps, so that the plan does not change with each interval.
+    pub(crate) fn crawl_plan(&self) -> CrawlPlan {
+        let parameters = &self.parameters;
+        let usable = parameters.usable_rate();
+        let room = parameters.thresholds.alert - self.load.bandwidth();
+        let pressed = self.load.pressure() == Pressure::Pressed;
+        let room = if pressed { 0.0 } else { room };
+        let steps = (room / CRAWL_STEP).floor() * CRAWL_STEP;
+        CrawlPlan {
+            pages: usable.times(steps.clamp(0.0, parameters.crawler_share)),
+            refusals: usable.times(parameters.crawler_share * CRAWL_REFUSALS),
+        }
     }
 
     /// The rescue of `link` is over: its key is honoured for a while.

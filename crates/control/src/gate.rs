@@ -17,6 +17,8 @@
 //!   wait; after wait_max: refuse
 //! ```
 //!
+//! Crawlers stand apart: they have a ration of their own, are never redirected and never wait.
+//!
 //! Visitors' responses together stay within D_out. Those that are served directly yield to
 //! redirects when both together come near it, so a crowd that doubles within an interval finds
 //! room. What was not asked for here, above all the fetches of rescue servers, uses up what may be
@@ -25,8 +27,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_vocab::Timestamp;
+use levee_vocab::{ByteRate, Timestamp};
 
+use crate::crawlers::{Ration, Visitor};
 use crate::plan::{RedirectPlan, RoutePlan};
 
 mod allowance;
@@ -48,6 +51,9 @@ pub struct GateLimits {
 /// at T_high also where few requests come to each core.
 const DIRECT_SAVINGS: f64 = 0.25;
 
+/// Crawlers are served only while the backlog is this part of what visitors may find.
+const CRAWLER_BACKLOG: u32 = 4;
+
 /// Whether a request may be sent to a rescue server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirectability {
@@ -60,6 +66,8 @@ pub enum Redirectability {
 /// One request, as far as the Gate needs to know it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
+    /// Whose request it is.
+    pub visitor: Visitor,
     /// Whether it may be redirected.
     pub redirectable: Redirectability,
     /// The whole response if it is served here.
@@ -90,6 +98,17 @@ pub enum Verdict {
     Wait,
     /// Refuse it.
     Refuse,
+    /// It is a crawler's: tell it to come back later.
+    PutOff,
+}
+
+/// How a crawler is put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PuttingOff {
+    /// It is told so.
+    Told,
+    /// Too many are told already: its connection is closed.
+    Closed,
 }
 
 /// Decides for one core. See the file header.
@@ -107,6 +126,9 @@ pub struct Gate {
     /// D_out, for what visitors get.
     total: Allowance,
     targets: Targets,
+    /// What crawlers get, and what telling them to come back later may cost.
+    crawlers: Ration,
+    put_off: Ration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -135,6 +157,8 @@ impl Gate {
             ceiling: Allowance::default(),
             total: Allowance::default(),
             targets: Targets::default(),
+            crawlers: Ration::default(),
+            put_off: Ration::default(),
         }
     }
 
@@ -161,7 +185,16 @@ impl Gate {
             let length = plan.interval_length;
             self.targets.renew(now, redirect, length, share, term);
         } else {
-            *self = Self::new(self.limits.clone());
+            *self = Self {
+                crawlers: std::mem::take(&mut self.crawlers),
+                put_off: std::mem::take(&mut self.put_off),
+                ..Self::new(self.limits.clone())
+            };
+        }
+        if let Some(crawl) = plan.crawl {
+            let rate = |rate: ByteRate| rate.as_bytes() as f64 * share;
+            self.crawlers.set_rate(now, rate(crawl.pages));
+            self.put_off.set_rate(now, rate(crawl.refusals));
         }
         self.rules = plan.redirect.as_ref().map(Rules::of);
         self.plan = plan;
@@ -174,9 +207,13 @@ impl Gate {
 
     /// Decides about one request, and charges what it grants.
     pub fn decide(&mut self, now: Timestamp, ask: &Ask) -> Verdict {
-        let verdict = match (self.rules, ask.redirectable) {
-            (None, _) | (Some(_), Redirectability::Never) => self.by_backlog(ask),
-            (Some(rules), Redirectability::Allowed) => self.by_budget(now, ask, rules),
+        let verdict = match (ask.visitor, self.rules, ask.redirectable) {
+            (Visitor::Crawler(_), _, _) => self.by_ration(now, ask),
+            (Visitor::Reader, None, _) => self.by_backlog(ask),
+            (Visitor::Reader, Some(_), Redirectability::Never) => self.by_backlog(ask),
+            (Visitor::Reader, Some(rules), Redirectability::Allowed) => {
+                self.by_budget(now, ask, rules)
+            }
         };
         if verdict == Verdict::Serve {
             self.note_direct(now, ask.file_bytes);
@@ -190,6 +227,25 @@ impl Gate {
         if self.rules.is_some() {
             self.direct.charge(bytes as f64);
             self.ceiling.charge(bytes as f64);
+        }
+    }
+
+    /// Whether a crawler can be told to come back later, which costs `bytes`.
+    pub fn put_off(&mut self, now: Timestamp, bytes: u64) -> PuttingOff {
+        match self.put_off.take(now, bytes as f64) {
+            true => PuttingOff::Told,
+            false => PuttingOff::Closed,
+        }
+    }
+
+    /// Crawlers get their ration while nobody would have to wait for it.
+    fn by_ration(&mut self, now: Timestamp, ask: &Ask) -> Verdict {
+        let has_room = ask.backlog < self.limits.backlog_max / CRAWLER_BACKLOG;
+        let is_rationed = self.plan.crawl.is_some();
+        if has_room && (!is_rationed || self.crawlers.take(now, ask.file_bytes as f64)) {
+            Verdict::Serve
+        } else {
+            Verdict::PutOff
         }
     }
 

@@ -160,6 +160,20 @@ pub struct Traffic {
     pub file_bytes: u64,
 }
 
+/// What crawlers caused in one interval. Where one is recognised, what it had before is told as
+/// well: it may be more than what left in this interval, and is then of the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CrawlerTraffic {
+    /// Accounted bytes for the site's own names.
+    pub own_bytes: u64,
+    /// Accounted bytes for origins that are rescued.
+    pub rescue_bytes: u64,
+    /// Requests, whatever became of them.
+    pub requests: u64,
+    /// Open connections whose last request was a crawler's, against the limit of all, 0 to 1.
+    pub connections: f64,
+}
+
 /// What was measured in one control interval (R2). d_out is `own + rescue + redirects`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoadSample {
@@ -171,6 +185,8 @@ pub struct LoadSample {
     pub rescue: BTreeMap<LinkId, Traffic>,
     /// Redirects to each rescue server, by its link; bytes are A_redi each.
     pub redirects: BTreeMap<LinkId, Traffic>,
+    /// What of it crawlers caused.
+    pub crawlers: CrawlerTraffic,
     /// Requests that were refused for lack of capacity; their bytes are in `own`.
     pub refused: u64,
     /// Requests that are waiting now for capacity.
@@ -186,6 +202,13 @@ impl LoadSample {
     pub fn bytes_out(&self) -> u64 {
         let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.bytes).sum::<u64>();
         self.own.bytes + sum(&self.rescue) + sum(&self.redirects)
+    }
+
+    /// Part of all requests that was crawlers', 0 to 1.
+    pub fn crawlers_part(&self) -> f64 {
+        let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.requests).sum::<u64>();
+        let all = self.own.requests + sum(&self.rescue) + sum(&self.redirects);
+        (self.crawlers.requests as f64 / all.max(1) as f64).min(1.0)
     }
 }
 

@@ -15,6 +15,7 @@
 mod aliases;
 mod allocation;
 mod brain;
+mod crawlers;
 mod desk;
 mod discovery;
 mod drill;
@@ -40,21 +41,28 @@ mod upstreams;
 mod view;
 
 pub use brain::Brain;
+pub use crawlers::{
+    Block, CrawlerNames, CrawlerWatch, Named, Noted, PageRequest, RecognisedBy, Visitor,
+};
 pub use drill::{
     DRILL_LENGTH_MAX, DRILL_LINK_SHARE, DRILL_RATE_MAX, DrillEnd, DrillOrder, DrillPlan,
     DrillRefusal, DrillStop, DrillView,
 };
-pub use gate::{Ask, Gate, GateLimits, Redirectability, Verdict};
+pub use gate::{Ask, Gate, GateLimits, PuttingOff, Redirectability, Verdict};
 pub use homes::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 pub use hotspot::{
     Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
     HotSpots, ResourcePhase, ResourceView, UrlText,
 };
-pub use input::{Candidate, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic};
+pub use input::{
+    Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,
+};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, Reason, ShutdownCause};
 pub use parameters::{Drills, ParameterError, Parameters, Thresholds};
-pub use plan::{Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+pub use plan::{
+    CrawlPlan, Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
+};
 pub use purges::{Confirmation, PurgeInput, PurgeOutcome, PurgeOutput, Purges};
 pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,

@@ -4,6 +4,9 @@
 //! them over a threshold triggers, at once and by its present level. Help is let go only when all
 //! of them were below T_low for N_low intervals in a row: then the load is *consistently low*.
 //!
+//! What crawlers cause is left out, because they yield to readers and are no reason to call for
+//! help, nor to keep it: a level here is that of what readers want. People are shown all of it.
+//!
 //! A saturated link hides how much was asked for: d_out cannot rise above it. So requests that wait
 //! or were refused for lack of capacity count as load above every threshold.
 
@@ -15,12 +18,27 @@ use crate::parameters::Parameters;
 /// The load of the last control interval, and for how long it has been low.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Load {
+    /// All of it, for people.
+    shown: [f64; Resource::ALL.len()],
+    /// Without crawlers.
     levels: [f64; Resource::ALL.len()],
     own: f64,
     rescue: f64,
     redirects: f64,
     pressure: Pressure,
     calm: u32,
+    crawlers: Crawlers,
+}
+
+/// What is left out of the load.
+#[derive(Clone, Copy, Debug, Default)]
+struct Crawlers {
+    /// Bytes for our own names, and for origins that we rescue.
+    own: u64,
+    rescue: u64,
+    /// Of what crawlers were given before they were recognised, the part that had not left yet.
+    own_ahead: u64,
+    rescue_ahead: u64,
 }
 
 /// Whether visitors had to wait for capacity.
@@ -38,13 +56,22 @@ impl Load {
     pub(crate) fn measure(&mut self, parameters: &Parameters, sample: &LoadSample) {
         let usable = parameters.usable_rate();
         let level = |bytes| ByteRate::of(bytes, sample.elapsed).share_of(usable);
-        self.levels = Resource::ALL.map(|resource| match resource {
+        let rescue_bytes = sample.rescue.values().map(|traffic| traffic.bytes).sum();
+        self.crawlers = self.crawlers.after(sample, rescue_bytes);
+        let crawlers = &self.crawlers;
+        self.shown = Resource::ALL.map(|resource| match resource {
             Resource::Bandwidth => level(sample.bytes_out()),
             Resource::Cpu => sample.cpu,
             Resource::Connections => sample.connections,
         });
-        self.own = level(sample.own.bytes);
-        self.rescue = level(sample.rescue.values().map(|traffic| traffic.bytes).sum());
+        self.levels = Resource::ALL.map(|resource| match resource {
+            Resource::Bandwidth => level(sample.bytes_out() - crawlers.own - crawlers.rescue),
+            // A request of theirs costs about as much as any other.
+            Resource::Cpu => sample.cpu * (1.0 - sample.crawlers_part()),
+            Resource::Connections => (sample.connections - sample.crawlers.connections).max(0.0),
+        });
+        self.own = level(sample.own.bytes - crawlers.own);
+        self.rescue = level(rescue_bytes - crawlers.rescue);
         self.redirects = level(sample.redirects.values().map(|traffic| traffic.bytes).sum());
         self.pressure = if sample.waiting > 0 || sample.refused > 0 {
             Pressure::Pressed
@@ -58,6 +85,11 @@ impl Load {
         };
     }
 
+    /// Level of each resource with all that is done, for people.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (Resource, f64)> + '_ {
+        Resource::ALL.into_iter().zip(self.shown)
+    }
+
     /// Level of each resource.
     pub(crate) fn levels(&self) -> impl Iterator<Item = (Resource, f64)> + '_ {
         Resource::ALL.into_iter().zip(self.levels)
@@ -66,6 +98,13 @@ impl Load {
     /// Whether any resource is over `threshold`.
     pub(crate) fn is_above(&self, threshold: f64) -> bool {
         self.pressure == Pressure::Pressed || self.levels.iter().any(|&level| level > threshold)
+    }
+
+    /// d_out / D_out.
+    pub(crate) fn bandwidth(&self) -> f64 {
+        self.levels()
+            .find_map(|(resource, level)| (resource == Resource::Bandwidth).then_some(level))
+            .unwrap_or_default()
     }
 
     /// d_self / D_out.
@@ -98,6 +137,22 @@ impl Load {
     /// Consecutive intervals in which everything was below T_low.
     pub(crate) fn calm_intervals(&self) -> u32 {
         self.calm
+    }
+}
+
+impl Crawlers {
+    /// What to leave out of the interval of `sample`: never more than there was.
+    fn after(self, sample: &LoadSample, rescue_bytes: u64) -> Self {
+        let own = sample.crawlers.own_bytes + self.own_ahead;
+        let rescue = sample.crawlers.rescue_bytes + self.rescue_ahead;
+        let is_new = |told: u64, bytes: u64, ahead: u64| told.saturating_sub(bytes.max(ahead));
+        Self {
+            own: own.min(sample.own.bytes),
+            rescue: rescue.min(rescue_bytes),
+            // What was carried over once is not carried over again.
+            own_ahead: is_new(own, sample.own.bytes, self.own_ahead),
+            rescue_ahead: is_new(rescue, rescue_bytes, self.rescue_ahead),
+        }
     }
 }
 

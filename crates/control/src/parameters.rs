@@ -41,6 +41,9 @@ pub struct Parameters {
     pub usable: f64,
     /// Load levels.
     pub thresholds: Thresholds,
+    /// Most of D_out that crawlers get, (0, 1]; it yields to readers, and ends at T_alert. Default
+    /// 0.25.
+    pub crawler_share: f64,
     /// I_ctrl, 100 ms to 60 s. Default 1 s.
     pub interval: Duration,
     /// N_low, 1 to 3600. Default 30.
@@ -110,6 +113,7 @@ impl Parameters {
             link,
             usable: 0.8,
             thresholds: Thresholds::default(),
+            crawler_share: 0.25,
             interval,
             low_intervals,
             connection_overhead: 358,

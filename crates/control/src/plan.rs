@@ -32,6 +32,17 @@ pub struct RoutePlan {
     pub redirect: Option<RedirectPlan>,
     /// How to redirect the visitors of a drill; none while there is none of ours.
     pub drill: Option<DrillPlan>,
+    /// What crawlers get; none while nobody has measured what there is.
+    pub crawl: Option<CrawlPlan>,
+}
+
+/// What crawlers get in this interval, in accounted bytes a second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrawlPlan {
+    /// For what they ask for.
+    pub pages: ByteRate,
+    /// For telling them to come back later; beyond it their connections are closed.
+    pub refusals: ByteRate,
 }
 
 /// How an origin server in SOS redirects in this interval (R5, R6).

@@ -14,6 +14,7 @@ use std::time::Duration;
 use fixtures::{accepted, at, called, candidate, parameters};
 use levee_control::{
     Ask, Brain, Gate, GateLimits, Input, LoadSample, Output, Redirectability, Traffic, Verdict,
+    Visitor,
 };
 use levee_vocab::{ByteRate, LinkId, Random, ServerState, Timestamp};
 
@@ -116,6 +117,7 @@ impl Site {
     fn serve_waiting(&mut self, core: usize) {
         while let Some(&since) = self.waiting[core].front() {
             let ask = Ask {
+                visitor: Visitor::Reader,
                 redirectable: Redirectability::Allowed,
                 file_bytes: FILE_BYTES,
                 redirect_bytes: REDIRECT_BYTES,
@@ -140,7 +142,7 @@ impl Site {
                     self.backlog += (REDIRECT_BYTES + OVERHEAD_BYTES) as f64;
                 }
                 Verdict::Wait => return,
-                Verdict::Refuse => self.sample.refused += 1,
+                Verdict::Refuse | Verdict::PutOff => self.sample.refused += 1,
             }
             self.waiting[core].pop_front();
         }
@@ -321,7 +323,7 @@ fn a_site_outside_every_community_serves_what_it_can_and_never_asks() {
         let outputs = brain.handle(at(second), Input::IntervalEnded(sample));
         let asks = outputs
             .iter()
-            .any(|output| !matches!(output, Output::Explain(_)));
+            .any(|output| !matches!(output, Output::Explain(_) | Output::SwapPlan));
         assert!(!asks, "{outputs:?}");
     }
     assert_eq!(brain.view().free, ByteRate::ZERO);

@@ -8,7 +8,9 @@ mod fixtures;
 use std::time::Duration;
 
 use fixtures::{accepted, at, called, candidate, own, parameters};
-use levee_control::{Ask, Brain, Gate, GateLimits, Input, Redirectability, Traffic, Verdict};
+use levee_control::{
+    Ask, Brain, Gate, GateLimits, Input, RecognisedBy, Redirectability, Traffic, Verdict, Visitor,
+};
 
 #[test]
 fn a_decision_allocates_nothing() {
@@ -34,7 +36,7 @@ fn a_decision_allocates_nothing() {
         sample.redirects.insert(link, used);
     }
     gate.adopt(at(2), brain.plan(), 1.0);
-    let mut verdicts = [0_u32; 4];
+    let mut verdicts = [0_u32; 5];
     let counted = allocation_counter::measure(|| {
         for number in 0..10_000 {
             let verdict = gate.decide(at(2) + Duration::from_micros(number * 100), &ask(number));
@@ -43,6 +45,7 @@ fn a_decision_allocates_nothing() {
                 Verdict::Redirect { .. } => 1,
                 Verdict::Wait => 2,
                 Verdict::Refuse => 3,
+                Verdict::PutOff => 4,
             }] += 1;
         }
     });
@@ -53,6 +56,10 @@ fn a_decision_allocates_nothing() {
 /// One of many different requests.
 fn ask(number: u64) -> Ask {
     Ask {
+        visitor: match number % 8 {
+            7 => Visitor::Crawler(RecognisedBy::Name),
+            _ => Visitor::Reader,
+        },
         redirectable: Redirectability::Allowed,
         file_bytes: if number.is_multiple_of(100) {
             150_000

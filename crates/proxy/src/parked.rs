@@ -117,10 +117,12 @@ impl ParkedQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use levee_control::Visitor;
     use std::time::Duration;
 
     fn ask(redirectable: Redirectability) -> Ask {
         Ask {
+            visitor: Visitor::Reader,
             redirectable,
             file_bytes: 1000,
             redirect_bytes: 200,

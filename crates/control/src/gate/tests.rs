@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use levee_vocab::{ByteRate, LinkId, WebAddress};
 
 use super::*;
-use crate::plan::Target;
+use crate::crawlers::RecognisedBy;
+use crate::plan::{CrawlPlan, Target};
 
 const KILOBYTES: fn(u64) -> ByteRate = ByteRate::from_kilobytes;
 
@@ -44,6 +45,7 @@ fn gate(direct: u64, rates: &[u64]) -> Gate {
 
 fn ask(file_bytes: u64) -> Ask {
     Ask {
+        visitor: Visitor::Reader,
         redirectable: Redirectability::Allowed,
         file_bytes,
         redirect_bytes: 227,
@@ -202,4 +204,60 @@ fn a_page_larger_than_a_head_start_is_served_while_the_load_is_below_t_redi() {
         }
     }
     assert!((20..=25).contains(&served), "{served} of 40 at 600 kB/s");
+}
+
+/// A gate whose crawlers get 10 kB/s for pages and 1 kB/s for being put off.
+fn gate_with_ration(redirect: Option<RedirectPlan>) -> Gate {
+    let mut gate = Gate::new(GateLimits::default());
+    let plan = RoutePlan {
+        interval_length: Duration::from_secs(1),
+        redirect,
+        crawl: Some(CrawlPlan {
+            pages: KILOBYTES(10),
+            refusals: KILOBYTES(1),
+        }),
+        ..RoutePlan::default()
+    };
+    gate.adopt(Timestamp::ZERO, Arc::new(plan), 1.0);
+    gate
+}
+
+#[test]
+fn crawlers_get_their_ration_and_are_never_redirected_and_never_wait() {
+    let redirect = plan(1, 0, &[1000]).redirect.clone();
+    for redirect in [None, redirect] {
+        let mut gate = gate_with_ration(redirect);
+        let mut crawl = ask(1000);
+        crawl.visitor = Visitor::Crawler(RecognisedBy::Name);
+        let verdicts = (0..10_000).map(|millisecond| gate.decide(at(millisecond), &crawl));
+        let mut served = 0;
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Serve => served += 1,
+                Verdict::PutOff => {}
+                Verdict::Redirect { .. } | Verdict::Wait | Verdict::Refuse => panic!("{verdict:?}"),
+            }
+        }
+        assert!((100..=121).contains(&served), "{served}");
+    }
+}
+
+#[test]
+fn crawlers_make_way_long_before_readers_wait() {
+    let mut gate = gate_with_ration(None);
+    let mut page = ask(1000);
+    page.backlog = Duration::from_millis(300);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+    page.visitor = Visitor::Crawler(RecognisedBy::Behaviour);
+    assert_eq!(gate.decide(at(0), &page), Verdict::PutOff);
+    page.backlog = Duration::from_millis(200);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+}
+
+#[test]
+fn a_flood_of_crawlers_is_told_so_only_as_far_as_its_share_lasts() {
+    let mut gate = gate_with_ration(None);
+    let told = (0..10_000).filter(|&ms| gate.put_off(at(ms), 500) == PuttingOff::Told);
+    let told = told.count();
+    assert!((20..=25).contains(&told), "{told}");
 }

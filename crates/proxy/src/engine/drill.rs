@@ -92,7 +92,7 @@ impl Core {
                 self.redirect_drill(connection, request, visit, (target, work.bytes()))
             }
             // No refusal: those are counted as visitors for whom there was no room.
-            Verdict::Wait | Verdict::Refuse => {
+            Verdict::Wait | Verdict::Refuse | Verdict::PutOff => {
                 let answer = Work::Plain(Plain::new(429));
                 self.answer(connection, request, visit, answer)
             }

@@ -7,7 +7,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use levee_control::{Arrival, Ask, OriginRoute, Redirectability, Verdict};
+use levee_control::{Arrival, Ask, OriginRoute, Redirectability, Verdict, Visitor};
 use levee_vocab::Timestamp;
 
 use super::work::Work;
@@ -86,7 +86,9 @@ impl Core {
             Verdict::Redirect { target } => {
                 self.redirect(connection, request, &visit, target, work.bytes())
             }
-            Verdict::Wait | Verdict::Refuse => self.refuse(connection, request, &visit),
+            Verdict::Wait | Verdict::Refuse | Verdict::PutOff => {
+                self.refuse(connection, request, &visit)
+            }
         }
     }
 
@@ -114,6 +116,7 @@ impl Core {
 
     fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
         Ask {
+            visitor: Visitor::Reader,
             redirectable: redirectability(visit.kind, work, request),
             file_bytes: work.bytes(),
             redirect_bytes: self.redirects.bytes(request.target),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Ask, Destination, OriginRoute, Redirectability, Verdict};
+use levee_control::{Ask, Destination, OriginRoute, Redirectability, Verdict, Visitor};
 use levee_vocab::{HostName, WebAddress};
 
 use crate::world::event::{Event, Inner};
@@ -36,6 +36,18 @@ enum Way {
     Restored,
     Expired(WebAddress),
     Unknown,
+}
+
+impl Way {
+    /// Where a name that is not the site's own leads.
+    fn of(destination: Destination<'_>) -> Self {
+        match destination {
+            Destination::NotOurs => Self::Unknown,
+            Destination::Rescued(route) => Self::Rescued(Arc::clone(route)),
+            Destination::Restored(..) => Self::Restored,
+            Destination::Expired(route) => Self::Expired(route.origin.clone()),
+        }
+    }
 }
 
 impl World {
@@ -118,12 +130,7 @@ impl World {
         let way = if request.host == own {
             Way::Own
         } else {
-            match plan.hosts.destination(request.host.as_str()) {
-                Destination::NotOurs => Way::Unknown,
-                Destination::Rescued(route) => Way::Rescued(Arc::clone(route)),
-                Destination::Restored(..) => Way::Restored,
-                Destination::Expired(route) => Way::Expired(route.origin.clone()),
-            }
+            Way::of(plan.hosts.destination(request.host.as_str()))
         };
         let redirectable = match way {
             Way::Own => request.redirectability,
@@ -138,6 +145,7 @@ impl World {
             }
         };
         let ask = Ask {
+            visitor: Visitor::Reader,
             redirectable,
             file_bytes: request.bytes,
             redirect_bytes,
@@ -157,7 +165,9 @@ impl World {
                 self.redirect(site, id, target);
             }
             (Verdict::Wait, _) => return Settled::Waits,
-            (Verdict::Refuse, _) => return self.turn_away(site, id, Answer::Refused),
+            (Verdict::Refuse | Verdict::PutOff, _) => {
+                return self.turn_away(site, id, Answer::Refused);
+            }
         }
         Settled::Done
     }
