@@ -10,7 +10,8 @@
 //! `discovery`; R12 `view` and `journal`. R7, the protocol on the wire, is the shell's. Beside the
 //! rescue: `upstreams`, which application of a site gets a request; `homes`, which of an origin's
 //! rescue servers fetches an object for all of them; H1 and H2 `hotspot`, which resources are about
-//! to become hot; `drill`, a rehearsal of it all.
+//! to become hot; H5 `way_back`, how a visitor gets back to the origin and never round and round;
+//! `drill`, a rehearsal of it all.
 
 mod aliases;
 mod allocation;
@@ -39,6 +40,7 @@ mod slots;
 mod termination;
 mod upstreams;
 mod view;
+mod way_back;
 
 pub use brain::Brain;
 pub use crawlers::{
@@ -69,3 +71,4 @@ pub use upstreams::{
     UpstreamView,
 };
 pub use view::{AliasRecord, BrainView, Entry, PhaseName, RescueView};
+pub use way_back::{Comeback, Onward, REDIRECTS_MAX, Signature, WayBack};

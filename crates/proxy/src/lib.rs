@@ -1,6 +1,7 @@
 //! The HTTP data plane: the path of a request, from its head to the last byte of its response.
 
 mod answer;
+mod back_keys;
 mod cache;
 mod cacheability;
 mod chunked;
@@ -21,6 +22,7 @@ mod front;
 pub mod fuzzing;
 mod histogram;
 mod http2;
+mod missing;
 mod pacer;
 mod parked;
 mod pool;
@@ -54,6 +56,7 @@ pub use flight::{
 };
 pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
+pub use missing::MissingCopy;
 pub use pacer::{Class, Link};
 pub use request::DRILL_FIELD;
 pub use sample::{Handshakes, LinkSample, Sample, SlotSample};

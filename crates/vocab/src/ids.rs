@@ -42,6 +42,11 @@ impl FetchKey {
         Self(bytes)
     }
 
+    /// The secret itself, to vouch for something with it.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// Whether `text` is this key in hexadecimal. Takes the same time for each wrong text of the
     /// right length, so that the key cannot be guessed byte by byte.
     pub fn matches(&self, text: &[u8]) -> bool {

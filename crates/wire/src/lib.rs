@@ -2,10 +2,12 @@
 //!
 //! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means,
 //! [`RescueSession`] is one side of a rescue link from the first line to the last, and
-//! [`ProxyHeader`] is the PROXY protocol. Bytes from outside meet this crate first, so nothing in
-//! it panics on them, and nothing in it grows with them. It opens no socket and reads no clock.
+//! [`ProxyHeader`] is the PROXY protocol, and [`BackWord`] is what a visitor carries from one server
+//! to another. Bytes from outside meet this crate first, so nothing in it panics on them, and
+//! nothing in it grows with them. It opens no socket and reads no clock.
 
 mod address_range;
+mod back;
 mod grammar;
 mod line;
 mod message_budget;
@@ -17,6 +19,10 @@ pub mod rescue;
 mod rescue_session;
 
 pub use address_range::AddressRange;
+pub use back::{
+    BACK_BYTES_MAX, BACK_MAC_BYTES, BACK_PARAMETER, BackReason, BackToken, BackWord, CutBack,
+    cut_back, push_back,
+};
 pub use grammar::{ParseError, leading_number};
 pub use line::{LINE_MAX, LineReader, LineTooLong};
 pub use message_budget::MessageBudget;
