@@ -96,7 +96,8 @@ pub enum Destination<'a> {
     NotOurs,
     /// An origin that we rescue: serve from the cache, or fetch.
     Rescued(&'a Arc<OriginRoute>),
-    /// An origin that we rescued before a restart, and that may not know of it yet: refuse.
+    /// An origin that we rescued before a restart, and that may not know of it yet: redirect back
+    /// what may be repeated, refuse the rest.
     Restored(&'a Arc<OriginRoute>, Timestamp),
     /// An origin that we no longer rescue: redirect back to it.
     Expired(&'a Arc<OriginRoute>),
@@ -136,7 +137,7 @@ pub enum OriginPhase {
         until: Timestamp,
     },
     /// We were restarted in mid-rescue: the origin may not have noticed, and still redirect here.
-    /// The key is gone, so nothing can be fetched, and a redirect back could be a loop.
+    /// The key is gone, so nothing can be fetched, and nothing signed for the way back.
     Restored {
         /// When the alias begins to redirect back.
         until: Timestamp,

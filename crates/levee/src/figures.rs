@@ -2,6 +2,7 @@
 //!
 //! Only arithmetic: differences into rates, monotonic time into Unix seconds, types into text.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
@@ -12,7 +13,7 @@ use levee_observe::{
     Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
     RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
-use levee_proxy::{FetchCounters, Fetcher};
+use levee_proxy::{Comebacks, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
 
 use crate::sampler::Sampler;
@@ -182,6 +183,8 @@ impl Figures {
                 .into_iter()
                 .map(|(why, count)| (why.to_owned(), count))
                 .collect(),
+            sent_back: sent_back(total),
+            comebacks: comebacks(total),
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
             log_lines_taken_over: self.handed_over.taken(),
@@ -194,6 +197,35 @@ impl Figures {
             purges_unconfirmed: self.purge_answers.unconfirmed(),
         }
     }
+}
+
+fn sent_back(total: &Sample) -> BTreeMap<String, u64> {
+    let SentBack {
+        missing,
+        busy,
+        over,
+    } = total.sent_back;
+    by_label([("missing", missing), ("busy", busy), ("over", over)])
+}
+
+fn comebacks(total: &Sample) -> BTreeMap<String, u64> {
+    let Comebacks {
+        believed,
+        doubtful,
+        unsigned,
+    } = total.comebacks;
+    by_label([
+        ("believed", believed),
+        ("doubtful", doubtful),
+        ("unsigned", unsigned),
+    ])
+}
+
+fn by_label(counts: [(&str, u64); 3]) -> BTreeMap<String, u64> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(label, count)| (label.to_owned(), count))
+        .collect()
 }
 
 fn http2(sampler: &Sampler) -> Http2Status {

@@ -91,6 +91,7 @@ impl Sampler {
         self.before = std::mem::replace(&mut self.now, Reading::take(front, now));
         self.plan = plan;
         self.watch_resources();
+        self.note_missing();
         let elapsed = self.elapsed();
         let (sample, before) = (&self.now.sample, &self.before.sample);
         let mut load = LoadSample {
@@ -196,6 +197,16 @@ impl Sampler {
             tracing::debug!(url = output.url, step = ?output.step, "a resource changed its heat");
         }
         self.resources = self.hot_spots.view();
+    }
+
+    /// Gathers what visitors brought back; each core tells a copy once.
+    fn note_missing(&mut self) {
+        let mut missing = std::mem::take(&mut self.now.sample.missing);
+        missing.sort_unstable_by(|a, b| (a.link, &a.url).cmp(&(b.link, &b.url)));
+        missing.dedup();
+        for copy in missing {
+            tracing::debug!(link = %copy.link, url = copy.url, "a rescue server lacks a copy");
+        }
     }
 
     fn cpu_level(&self) -> f64 {

@@ -8,6 +8,7 @@ mod homes;
 mod purges;
 mod table;
 mod upstreams;
+mod way_back;
 
 use std::fmt::Write;
 

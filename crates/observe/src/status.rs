@@ -198,7 +198,7 @@ pub struct Lifetime {
     pub redirect_bytes: u64,
     /// Requests by our rescue servers, and by others of an origin that ask us as an object's home.
     pub fetches_served: u64,
-    /// Refused with 503 for lack of capacity.
+    /// Turned away for lack of capacity: with 503, or back to the origin.
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
@@ -223,6 +223,10 @@ pub struct Lifetime {
     /// How often the origin, or the next home, was asked for an object that has its home elsewhere,
     /// by reason.
     pub home_exceptions: BTreeMap<String, u64>,
+    /// Visitors of origins whom we sent back, by reason.
+    pub sent_back: BTreeMap<String, u64>,
+    /// Requests of visitors whom a rescue server sent back, by what their word was worth.
+    pub comebacks: BTreeMap<String, u64>,
     /// Rescue messages refused, by whatever cause.
     pub rescue_messages_refused: u64,
     /// Access-log lines lost because the writer could not keep up.

@@ -205,7 +205,10 @@ mod tests {
     /// An origin whose rescue server has had `key` since the second 1006, by its clock.
     fn origin(key: FetchKey) -> BackKeys {
         let plan = RoutePlan {
-            fetch_keys: vec![(LinkId::Outbound(3), FetchKey::from_bytes([8; 16])), (LINK, key)],
+            fetch_keys: vec![
+                (LinkId::Outbound(3), FetchKey::from_bytes([8; 16])),
+                (LINK, key),
+            ],
             ..RoutePlan::default()
         };
         let mut keys = BackKeys::default();

@@ -7,8 +7,11 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use levee_control::Comeback;
+use levee_wire::BackReason;
+
 use crate::histogram::{Histogram, LatencyCounts};
-use crate::sample::{Sample, SlotSample};
+use crate::sample::{Comebacks, Sample, SentBack, SlotSample};
 
 /// Figure that only its owner writes.
 #[derive(Debug, Default)]
@@ -68,8 +71,27 @@ pub(crate) struct CoreCounters {
     pub http2_accepted: Counter,
     pub http2_requests: Counter,
     pub http2_streams: Counter,
+    pub comebacks: ComebackCounters,
+    pub sent_back: SentBackCounters,
     pub latency: Histogram,
     pub slots: Slots,
+}
+
+/// Requests with the word of a rescue server, by what it was worth.
+#[derive(Debug, Default)]
+pub(crate) struct ComebackCounters {
+    believed: Counter,
+    doubtful: Counter,
+    unsigned: Counter,
+}
+
+/// Visitors of origins who were sent back, by why.
+#[derive(Debug, Default)]
+pub(crate) struct SentBackCounters {
+    missing: Counter,
+    busy: Counter,
+    /// The rescue is over.
+    pub over: Counter,
 }
 
 /// Counters of each link slot.
@@ -91,6 +113,40 @@ pub(crate) struct SlotCounters {
 impl Default for Slots {
     fn default() -> Self {
         Self((0..=u8::MAX).map(|_| SlotCounters::default()).collect())
+    }
+}
+
+impl ComebackCounters {
+    /// Notes a request.
+    pub fn note(&self, comeback: Comeback) {
+        match comeback {
+            Comeback::None => {}
+            Comeback::Believed => self.believed.add(1),
+            Comeback::Doubtful => self.doubtful.add(1),
+            Comeback::Unsigned => self.unsigned.add(1),
+        }
+    }
+
+    fn add_to(&self, sample: &mut Comebacks) {
+        sample.believed += self.believed.read();
+        sample.doubtful += self.doubtful.read();
+        sample.unsigned += self.unsigned.read();
+    }
+}
+
+impl SentBackCounters {
+    /// Notes a visitor.
+    pub fn note(&self, reason: BackReason) {
+        match reason {
+            BackReason::Missing => self.missing.add(1),
+            BackReason::Busy => self.busy.add(1),
+        }
+    }
+
+    fn add_to(&self, sample: &mut SentBack) {
+        sample.missing += self.missing.read();
+        sample.busy += self.busy.read();
+        sample.over += self.over.read();
     }
 }
 
@@ -145,6 +201,8 @@ impl CoreCounters {
         sample.http2_accepted += self.http2_accepted.read();
         sample.http2_requests += self.http2_requests.read();
         sample.http2_streams += self.http2_streams.read();
+        self.comebacks.add_to(&mut sample.comebacks);
+        self.sent_back.add_to(&mut sample.sent_back);
         self.latency.add_to(&mut sample.latency);
         for (number, slot) in (0..=u8::MAX).zip(&self.slots.0) {
             if slot.rescue_requests.read() > 0 || slot.redirects.read() > 0 {

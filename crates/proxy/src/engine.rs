@@ -32,6 +32,7 @@ mod sessions;
 mod upload;
 mod visitor;
 mod waiting;
+mod way_back;
 mod work;
 
 use std::io;
@@ -45,7 +46,7 @@ use levee_vocab::Timestamp;
 pub(crate) use self::accept::{Door, Speech};
 pub(crate) use self::core::{Core, CoreParts, Settled};
 use self::drive::Fate;
-pub(crate) use self::messages::Message;
+pub(crate) use self::messages::{Message, Told};
 pub use self::purge::PurgeInlet;
 use crate::connection::{Connection, Phase};
 use crate::connections::Connections;

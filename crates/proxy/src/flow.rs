@@ -20,7 +20,9 @@ use levee_vocab::Timestamp;
 
 use crate::answer::{Body, FileHandle};
 use crate::files::Judgement;
-use crate::flight::{CacheResult, FetchError, Progress, ResponseHead, Waiting, push_forwarded};
+use crate::flight::{
+    CacheResult, Fault, FetchError, Progress, ResponseHead, Waiting, push_forwarded,
+};
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
 use crate::trailers;
@@ -51,6 +53,7 @@ pub(crate) struct Flow {
     interim: Interim,
     tunnel: Tunnel,
     wanted: Option<Box<Wanted>>,
+    way_back: WayBack,
     window: Option<Window>,
 }
 
@@ -62,6 +65,8 @@ pub(crate) struct FlowStart {
     pub tunnel: Tunnel,
     /// Conditions that the fetch does not know of.
     pub wanted: Option<Box<Wanted>>,
+    /// Lines of a redirect back to the origin, where the visitor may be sent back.
+    pub way_back: Option<String>,
     pub expectation: Expectation,
     /// Header lines of ours.
     pub lines: Vec<u8>,
@@ -133,6 +138,15 @@ enum State {
     Over,
 }
 
+/// Whether the visitor may go back to the origin where a fetch fails and the fault is ours.
+#[derive(Debug)]
+enum WayBack {
+    Closed,
+    /// By a redirect with these lines.
+    Open(String),
+    Taken,
+}
+
 /// Whether the visitor waits to be told to send its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Interim {
@@ -151,6 +165,8 @@ impl Interim {
 
 /// Status of a request whose sender never finished it.
 const BROKEN_OFF: u16 = 400;
+/// Status of a visitor who is sent back to the origin.
+const SENT_BACK: u16 = 302;
 
 impl Flow {
     /// A flow from a flight.
@@ -168,6 +184,7 @@ impl Flow {
             interim,
             tunnel: start.tunnel,
             wanted: start.wanted,
+            way_back: start.way_back.map_or(WayBack::Closed, WayBack::Open),
             ..Self::empty(Source::Flight(start.waiting))
         }
     }
@@ -201,6 +218,7 @@ impl Flow {
             interim: Interim::None,
             tunnel: Tunnel::None,
             wanted: None,
+            way_back: WayBack::Closed,
             window: None,
         }
     }
@@ -208,6 +226,11 @@ impl Flow {
     /// Status of the response; 0 while there is none.
     pub const fn status(&self) -> u16 {
         self.status
+    }
+
+    /// Whether its visitor is sent back to the origin, because of a failure of ours.
+    pub const fn is_sent_back(&self) -> bool {
+        matches!(self.way_back, WayBack::Taken)
     }
 
     /// What part the cache has in it.
@@ -402,6 +425,13 @@ impl Flow {
         // An interim 100 is no head: those 25 bytes do not commit us.
         if self.state != State::Head || (sent > 0 && self.status != 0) {
             return Flowed::Broken;
+        }
+        if error.fault() == Fault::Ours
+            && let WayBack::Open(lines) = &mut self.way_back
+        {
+            let lines = std::mem::take(lines);
+            self.way_back = WayBack::Taken;
+            return self.say(&Plain::with(SENT_BACK, lines), date, out);
         }
         let status = error.status().as_u16();
         let again = match status {

@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
-use levee_control::{Arrivals, RoutePlan};
+use levee_control::RoutePlan;
 use levee_net::{
     Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared,
 };
@@ -23,7 +23,7 @@ use thiserror::Error;
 
 use crate::connection::Introduction;
 use crate::counters::CoreCounters;
-use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
+use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech, Told};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
 use crate::pacer::Link;
@@ -85,7 +85,7 @@ pub struct Front {
     addresses: Vec<SocketAddr>,
     cores: Vec<RunningCore>,
     link: Option<Arc<Link>>,
-    arrivals: Arc<Shared<Vec<Arrivals>>>,
+    told: Arc<Shared<Told>>,
 }
 
 struct RunningCore {
@@ -183,9 +183,11 @@ impl Front {
             core.counters.add_to(&mut sample);
         }
         sample.link = self.link.as_ref().map(|link| link.sample(Clock.now()));
-        sample.arrivals = self.arrivals.replace(Vec::new());
+        let told = self.told.replace(Told::default());
+        sample.arrivals = told.arrivals;
+        sample.missing = told.missing;
         for core in &self.cores {
-            let place = Arc::clone(&self.arrivals);
+            let place = Arc::clone(&self.told);
             core.sender.send(Message::TellArrivals(place));
         }
         sample
@@ -231,7 +233,7 @@ impl Bound {
             addresses: self.addresses,
             cores: Vec::with_capacity(count),
             link: parts.link.clone(),
-            arrivals: Arc::default(),
+            told: Arc::default(),
         };
         let (compressor, compressor_thread) = Compressor::new();
         for (number, doors) in self.doors.into_iter().enumerate() {

@@ -6,6 +6,7 @@
 
 use levee_control::RedirectPlan;
 use levee_vocab::WebAddress;
+use levee_wire::{BackWord, push_back};
 
 use crate::response::{Closing, push_number, push_status};
 
@@ -71,18 +72,38 @@ impl Redirects {
     }
 }
 
-/// Writes a redirect of `target` to `site`, outside of any plan: from an expired alias back to its
-/// origin (302), or of a request that only the origin can answer (307, which keeps the method).
-pub(crate) fn write_back(
-    status: u16,
-    site: &WebAddress,
-    target: &str,
-    date: &[u8],
-    closing: Closing,
-    out: &mut Vec<u8>,
-) {
-    push_start(status, site, out);
-    finish(target, date, closing, out);
+/// A redirect from an alias back to its origin, outside of any plan.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Return<'a> {
+    /// 302; or 307, which keeps the method, for what only the origin can answer.
+    pub status: u16,
+    pub site: &'a WebAddress,
+    pub target: &'a str,
+    /// What the visitor tells the origin.
+    pub word: Option<BackWord>,
+}
+
+/// Writes a redirect back.
+pub(crate) fn write_back(way: Return<'_>, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
+    push_start(way.status, way.site, out);
+    push_returning(way.target, way.word, out);
+    finish("", date, closing, out);
+}
+
+/// The lines of a redirect back that are not in every head.
+pub(crate) fn lines_back(site: &WebAddress, target: &str, word: BackWord) -> String {
+    let mut lines = Vec::with_capacity(256);
+    push_location(site, &mut lines);
+    push_returning(target, Some(word), &mut lines);
+    lines.extend_from_slice(b"\r\nCache-Control: no-store\r\n");
+    String::from_utf8(lines).unwrap_or_default()
+}
+
+fn push_returning(target: &str, word: Option<BackWord>, out: &mut Vec<u8>) {
+    match word {
+        Some(word) => push_back(target, word, out),
+        None => out.extend_from_slice(target.as_bytes()),
+    }
 }
 
 /// Writes a redirect of `target` to the same by HTTPS. Caches may keep it for an hour: an operator
@@ -121,6 +142,10 @@ pub(crate) fn write_refusal(date: &[u8], out: &mut Vec<u8>) {
 /// Status line and Location, up to the path.
 fn push_start(status: u16, site: &WebAddress, out: &mut Vec<u8>) {
     push_status(status, out);
+    push_location(site, out);
+}
+
+fn push_location(site: &WebAddress, out: &mut Vec<u8>) {
     out.extend_from_slice(b"Location: http://");
     out.extend_from_slice(site.host.as_str().as_bytes());
     if site.port != 80 {

@@ -14,6 +14,7 @@ mod upgrade;
 use std::mem::MaybeUninit;
 
 use httparse::Header;
+use levee_wire::{BackWord, CutBack};
 
 pub(crate) use flaw::Flaw;
 pub(crate) use host::LowerName;
@@ -37,6 +38,10 @@ pub(crate) struct Request<'h, 'b> {
     pub method: &'b str,
     /// Path and query; `*` for OPTIONS of the whole server.
     pub target: &'b str,
+    /// The same as it was sent, with the word of a rescue server that sent the visitor back.
+    pub sent_target: &'b str,
+    /// That word; see [`Request::come_back`].
+    pub word: Option<BackWord>,
     /// The target without its query.
     pub path: &'b str,
     pub version: Version,
@@ -193,6 +198,8 @@ impl<'h, 'b> Request<'h, 'b> {
         Ok(Some(Self {
             method,
             target,
+            sent_target: target,
+            word: None,
             path: host::path_of(target),
             version,
             host: host::name_of(authority)?,
@@ -205,6 +212,15 @@ impl<'h, 'b> Request<'h, 'b> {
             headers,
             length,
         }))
+    }
+
+    /// Takes the word of a rescue server out of the target (H5). From here on nobody sees it: no
+    /// file, cache, application or log line may differ by how a visitor came.
+    pub fn come_back(&mut self, cut: Option<&'b CutBack<'b>>) {
+        let Some(cut) = cut else { return };
+        self.target = &cut.target;
+        self.path = host::path_of(self.target);
+        self.word = Some(cut.word);
     }
 
     /// Whether a rescue server may answer in our place: it gets no credentials, so it could only

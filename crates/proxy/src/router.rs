@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use levee_control::{Destination, HostTable, OriginRoute};
-use levee_vocab::Timestamp;
 
 use crate::request::LowerName;
 use crate::site::SiteTable;
@@ -15,12 +14,22 @@ pub(crate) enum Route {
     Own(usize),
     /// An origin that we rescue.
     Rescued(Arc<OriginRoute>),
-    /// An origin that may not know yet that we no longer rescue it; when it must.
-    Restored(Timestamp),
+    /// An origin that may not know yet that we no longer rescue it.
+    Restored(Arc<OriginRoute>),
     /// An origin that we no longer rescue.
     Expired(Arc<OriginRoute>),
     /// Nobody here.
     Nobody,
+}
+
+impl Route {
+    /// The origin that is rescued.
+    pub const fn rescued(&self) -> Option<&Arc<OriginRoute>> {
+        match self {
+            Self::Rescued(origin) => Some(origin),
+            Self::Own(_) | Self::Restored(_) | Self::Expired(_) | Self::Nobody => None,
+        }
+    }
 }
 
 /// Where the request for `host` (as sent, without port) leads. Our own names come first: no plan
@@ -32,7 +41,7 @@ pub(crate) fn route(host: &str, sites: &SiteTable, plan: &HostTable) -> Route {
     }
     match plan.destination(name.as_str()) {
         Destination::Rescued(origin) => Route::Rescued(Arc::clone(origin)),
-        Destination::Restored(_, until) => Route::Restored(until),
+        Destination::Restored(origin, _) => Route::Restored(Arc::clone(origin)),
         Destination::Expired(origin) => Route::Expired(Arc::clone(origin)),
         Destination::NotOurs => sites.fallback().map_or(Route::Nobody, Route::Own),
     }
@@ -45,7 +54,7 @@ mod tests {
     use crate::upstream::{UpstreamSettings, Upstreams};
     use crate::{Folder, Upstream};
     use levee_control::OriginPhase;
-    use levee_vocab::{LinkId, WebAddress};
+    use levee_vocab::{LinkId, Timestamp, WebAddress};
     use std::time::Duration;
 
     fn address(name: &str) -> WebAddress {
@@ -115,7 +124,7 @@ mod tests {
         let found = match route(host, &sites(unknown), &plan()) {
             Route::Own(site) => format!("own {site}"),
             Route::Rescued(origin) => format!("rescued {}", origin.origin),
-            Route::Restored(until) => format!("restored until {until}"),
+            Route::Restored(origin) => format!("restored {}", origin.origin),
             Route::Expired(origin) => format!("expired {}", origin.origin),
             Route::Nobody => "nobody".into(),
         };
@@ -132,7 +141,7 @@ mod tests {
         check("LIVE.example.alias", Refuse, "rescued live.example");
         check("ending.example.alias", Refuse, "rescued ending.example");
         check("over.example.alias", Serve, "expired over.example");
-        check("restored.example.alias", Serve, "restored until 0.000s");
+        check("restored.example.alias", Serve, "restored restored.example");
         check("nobody.example", Refuse, "nobody");
         check("127.0.0.1", Serve, "own 0");
         check("", Serve, "own 0");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use levee_control::Arrivals;
 
 use crate::histogram::LatencyCounts;
+use crate::missing::MissingCopy;
 
 /// Sums over all cores since the start, and what is true now.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,7 +31,7 @@ pub struct Sample {
     pub fetches_served: u64,
     /// Their bytes; also in `own_bytes`.
     pub fetch_bytes: u64,
-    /// Refused with 503 for lack of capacity.
+    /// Turned away for lack of capacity: with 503, or back to the origin.
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
@@ -69,6 +70,10 @@ pub struct Sample {
     pub http2_requests: u64,
     /// Requests by HTTP/2 that are under way.
     pub http2_streams: u64,
+    /// Requests with the word of a rescue server that sent the visitor back.
+    pub comebacks: Comebacks,
+    /// Visitors of origins who were sent back.
+    pub sent_back: SentBack,
     /// Time from a complete head to the last byte of the response.
     pub latency: LatencyCounts,
     /// By slot of the link.
@@ -77,6 +82,30 @@ pub struct Sample {
     pub link: Option<LinkSample>,
     /// What each core was asked for since the last reading but one, core after core.
     pub arrivals: Vec<Arrivals>,
+    /// Copies that rescue servers lack, as visitors brought it back in that time.
+    pub missing: Vec<MissingCopy>,
+}
+
+/// Requests that came back from a rescue server since the start, by what their word was worth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Comebacks {
+    /// Signed by a rescue server of ours a moment ago.
+    pub believed: u64,
+    /// Signed by somebody else, too long ago, or for another URL.
+    pub doubtful: u64,
+    /// Without a signature, or no word at all.
+    pub unsigned: u64,
+}
+
+/// Visitors of origins who were sent back since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentBack {
+    /// The object was not here and could not be fetched.
+    pub missing: u64,
+    /// There was no capacity left.
+    pub busy: u64,
+    /// The rescue was over; also those whose request only the origin can answer.
+    pub over: u64,
 }
 
 /// TLS handshakes since the start.

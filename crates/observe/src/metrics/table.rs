@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, homes, purges, upstreams};
+use super::{Metric, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -581,6 +581,8 @@ pub(super) const METRICS: &[Metric] = &[
     homes::ASKS,
     homes::ANSWERS,
     homes::EXCEPTIONS,
+    way_back::SENT_BACK,
+    way_back::COMEBACKS,
     upstreams::UP,
     upstreams::OUTSTANDING,
     upstreams::REQUESTS,

@@ -12,6 +12,7 @@ use levee_vocab::Timestamp;
 use super::PurgeInlet;
 use super::drill::Drill;
 use super::handshake::HandshakeLine;
+use crate::back_keys::BackKeys;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
 use crate::fetch::Fetcher;
@@ -19,6 +20,7 @@ use crate::files::{Compressor, FileTable};
 use crate::flight::Waker;
 use crate::front::HandedOverLog;
 use crate::http2::WakeList;
+use crate::missing::MissingCopies;
 use crate::pacer::{Link, PacedQueue};
 use crate::parked::ParkedQueue;
 use crate::pool::Pool;
@@ -36,6 +38,7 @@ pub(crate) struct Core {
     pub redirects: Redirects,
     /// The same for the visitors of a drill.
     pub drill: Drill,
+    pub back_keys: BackKeys,
     pub sites: Arc<SiteTable>,
     /// For each site with a folder, what is known of its files.
     pub files: Vec<Option<FileTable>>,
@@ -48,6 +51,8 @@ pub(crate) struct Core {
     pub counters: Arc<CoreCounters>,
     /// What this core was asked for in the interval under way.
     pub arrivals: ArrivalTable,
+    /// What visitors brought back in it.
+    pub missing: MissingCopies,
     pub hasher: FixedState,
     pub link: Option<Arc<Link>>,
     pub paced: PacedQueue,
@@ -121,6 +126,7 @@ impl Core {
             date: DateLine::new(wall),
             redirects: Redirects::default(),
             drill,
+            back_keys: BackKeys::default(),
             sites: Arc::clone(&parts.sites),
             files: Vec::new(),
             compressor: parts.compressor,
@@ -130,6 +136,7 @@ impl Core {
             handshakes: HandshakeLine::default(),
             counters: parts.counters,
             arrivals: ArrivalTable::new(ARRIVAL_PLACES),
+            missing: MissingCopies::default(),
             hasher: FixedState::default(),
             link: parts.link,
             paced: PacedQueue::default(),
@@ -164,6 +171,7 @@ impl Core {
     pub fn adopt(&mut self, plan: Arc<RoutePlan>, share: f64) {
         self.redirects = Redirects::of(plan.redirect.as_ref());
         self.drill.adopt(self.now, &plan, share);
+        self.back_keys.adopt(self.now, &plan);
         self.gate.adopt(self.now, plan, share);
         if !self.parked.is_empty() {
             self.next_round = Some(self.now);

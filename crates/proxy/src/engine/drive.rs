@@ -1,6 +1,7 @@
 //! One connection, step by step, until it must wait for somebody.
 
 use levee_net::Sent;
+use levee_wire::cut_back;
 
 use super::Core;
 use super::serve::Served;
@@ -171,6 +172,8 @@ impl Core {
                 if let Transport::Stream(_) = &connection.socket {
                     request.version = Version::Http2;
                 }
+                let cut = cut_back(request.target);
+                request.come_back(cut.as_ref());
                 connection.incoming = Incoming::of(request.body);
                 match self.serve(connection, token, &request) {
                     Served::Answered => Consumed::Bytes(drained + head),

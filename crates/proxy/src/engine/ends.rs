@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use levee_observe::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass};
 use levee_vocab::Timestamp;
+use levee_wire::BackReason;
 
 use super::Core;
 use crate::answer::{Answer, Kind};
@@ -22,6 +23,9 @@ impl Core {
         let is_tunnel = answer.flow.as_ref().is_some_and(|flow| flow.is_tunnel());
         if !is_tunnel {
             self.counters.note_end(answer.status, latency);
+        }
+        if answer.flow.as_ref().is_some_and(|flow| flow.is_sent_back()) {
+            self.counters.sent_back.note(BackReason::Missing);
         }
         let fetched = answer.flow.as_ref().filter(|flow| flow.is_fetched());
         if let Some(flow) = fetched.filter(|_| !is_tunnel) {

@@ -9,8 +9,16 @@ use levee_vocab::Timestamp;
 use super::drive::Fate;
 use super::{Ending, Engine};
 use crate::files::Compressed;
+use crate::missing::MissingCopy;
 use crate::site::SiteTable;
 use crate::tls::TlsOffer;
+
+/// What cores tell when they are asked to.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub arrivals: Vec<Arrivals>,
+    pub missing: Vec<MissingCopy>,
+}
 
 /// A message to a core.
 #[derive(Debug)]
@@ -27,8 +35,8 @@ pub(crate) enum Message {
     RecheckFiles,
     /// A connection can go on.
     Wake(u64),
-    /// Put there what was asked for since the last time.
-    TellArrivals(Arc<Shared<Vec<Arrivals>>>),
+    /// Put there what was asked for since the last time, and what visitors brought back.
+    TellArrivals(Arc<Shared<Told>>),
     /// Accept nothing new, finish what runs until then.
     Drain(Timestamp),
     /// End at once.
@@ -59,7 +67,11 @@ impl Engine {
             Message::Wake(token) => self.drive(token),
             Message::TellArrivals(place) => {
                 let arrivals = self.core.arrivals.take();
-                place.with(|all| all.extend(arrivals));
+                let missing = self.core.missing.take();
+                place.with(|told| {
+                    told.arrivals.extend(arrivals);
+                    told.missing.extend(missing);
+                });
                 self.count_held_up();
             }
             Message::Drain(until) => self.drain(until),

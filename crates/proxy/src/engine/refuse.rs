@@ -1,5 +1,7 @@
 //! Saying no, cheaply; and what a response costs the link beside its bytes.
 
+use levee_control::Comeback;
+
 use super::Core;
 use super::serve::{Served, Visit};
 use crate::answer::{After, Answer, Body, Kind};
@@ -26,6 +28,17 @@ impl Core {
     ) -> Served {
         let mut head = self.pool.take();
         write_refusal(self.date.line(), &mut head);
+        self.refuse_with(connection, request, visit, (head, 503))
+    }
+
+    /// As [`Core::refuse`], with this head, which ends the connection.
+    pub(super) fn refuse_with(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        (head, status): (Vec<u8>, u16),
+    ) -> Served {
         if let Some(link) = &self.link {
             let cost = head.len() as u64 + visit.overhead;
             if !link.allows_refusal(self.now, cost) {
@@ -39,7 +52,7 @@ impl Core {
             closing: Closing::Close,
             ..*visit
         };
-        let answer = Answer::new(head, Body::Empty, visit.kind, 503);
+        let answer = Answer::new(head, Body::Empty, visit.kind, status);
         let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
         self.begin(connection, answer, &visit, record);
         Served::Answered
@@ -72,6 +85,7 @@ impl Core {
         let visit = Visit {
             began: self.now,
             kind: Kind::Own,
+            comeback: Comeback::None,
             closing: Closing::Close,
             overhead: self.overhead(connection),
             token: 0,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use levee_control::OriginRoute;
 use levee_observe::CacheResult;
+use levee_wire::BackReason;
 
 use super::Core;
 use super::serve::{Served, Visit};
@@ -70,6 +71,7 @@ impl Core {
         let back = || Work::Back {
             status: 307,
             to: origin.origin.clone(),
+            word: None,
         };
         if needs_origin || request.target == "*" || self.fetcher.is_none() {
             return match is_another {
@@ -303,7 +305,8 @@ impl Core {
             body,
         };
         let Ok(waiting) = fetcher.ask(miss, Arc::clone(&self.waker), visit.token) else {
-            return self.refuse(connection, request, visit);
+            let why = (origin, BackReason::Missing);
+            return self.turn_away(connection, request, visit, why);
         };
         match waiting.stored() {
             Some(stored) => self.found(connection, request, visit, origin, &stored),
@@ -362,6 +365,7 @@ impl Core {
         push_company_lines(request, visit, origin, &mut lines);
         let flow = Flow::new(FlowStart {
             waiting,
+            way_back: origin.and_then(|origin| self.way_back(origin, request, visit)),
             upload: to.upload,
             tunnel: to.tunnel,
             wanted: Wanted::of(request),

@@ -7,9 +7,13 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use levee_control::{Arrival, Ask, OriginRoute, Redirectability, Verdict, Visitor};
+use levee_control::{
+    Arrival, Ask, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
+};
 use levee_vocab::Timestamp;
+use levee_wire::BackReason;
 
+use super::way_back::Hearing;
 use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
@@ -34,6 +38,8 @@ pub(super) enum Served {
 pub(super) struct Visit {
     pub began: Timestamp,
     pub kind: Kind,
+    /// What the request says of where it has been.
+    pub comeback: Comeback,
     pub closing: Closing,
     /// What the response costs the link beside its bytes.
     pub overhead: u64,
@@ -55,9 +61,15 @@ impl Core {
         }
         let route = route(request.host, &self.sites, &self.gate.plan().hosts);
         let kind = self.kind(&route, request);
+        let hearing = match &granted {
+            None => Hearing::First,
+            Some(_) => Hearing::Again,
+        };
+        let comeback = self.comeback(&route, request, hearing);
         let visit = Visit {
             began: granted.as_ref().map_or(self.now, |granted| granted.since),
             kind,
+            comeback,
             closing: self.closing(request),
             overhead: match &granted {
                 Some(granted) => granted.ask.overhead_bytes,
@@ -65,7 +77,7 @@ impl Core {
             },
             token,
         };
-        let work = self.work(connection, &route, request, kind);
+        let work = self.work(connection, &route, request, (kind, comeback));
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
@@ -86,8 +98,10 @@ impl Core {
             Verdict::Redirect { target } => {
                 self.redirect(connection, request, &visit, target, work.bytes())
             }
-            Verdict::Wait | Verdict::Refuse | Verdict::PutOff => {
-                self.refuse(connection, request, &visit)
+            Verdict::PutOff => self.refuse(connection, request, &visit),
+            Verdict::Wait | Verdict::Refuse => {
+                let origin = route.rescued().map(|origin| &**origin);
+                self.turn_away(connection, request, &visit, (origin, BackReason::Busy))
             }
         }
     }
@@ -117,9 +131,9 @@ impl Core {
     fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
         Ask {
             visitor: Visitor::Reader,
-            redirectable: redirectability(visit.kind, work, request),
+            redirectable: redirectability(visit, work, request),
             file_bytes: work.bytes(),
-            redirect_bytes: self.redirects.bytes(request.target),
+            redirect_bytes: self.redirects.bytes(request.sent_target),
             overhead_bytes: visit.overhead,
             path_hash,
             backlog: match &self.link {
@@ -184,7 +198,8 @@ impl Core {
     ) -> Served {
         let mut head = self.pool.take();
         let date = self.date.line();
-        let path = request.target;
+        // A word that nobody here believes goes along, so that it is not answered by another.
+        let path = request.sent_target;
         let written = self
             .redirects
             .write(target, path, date, visit.closing, &mut head);
@@ -274,11 +289,12 @@ fn shows_key(origin: &OriginRoute, request: &Request<'_, '_>) -> bool {
 }
 
 /// Whether a rescue server may answer in our place (R6).
-fn redirectability(kind: Kind, work: &Work, request: &Request<'_, '_>) -> Redirectability {
+fn redirectability(visit: &Visit, work: &Work, request: &Request<'_, '_>) -> Redirectability {
     let fields = &request.fields;
     let is_internal = request.target.starts_with("/.levee/")
         || request.target.starts_with("/.well-known/acme-challenge/");
-    let may = kind == Kind::Own
+    let may = visit.kind == Kind::Own
+        && visit.comeback.onward() != Onward::Never
         && work.is_shareable()
         && request.is_get_or_head()
         && request.body == BodyLength::None

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use levee_control::OriginRoute;
+use levee_control::{Comeback, OriginRoute};
 use levee_observe::CacheResult;
 use levee_vocab::{LinkId, Timestamp, WebAddress};
+use levee_wire::BackWord;
 
 use super::Core;
 use super::rescue::{Wanting, part_of_cache};
@@ -19,7 +20,7 @@ use crate::files::{
     Accepted, Compressed, Conditions, Contents, FileEntry, Found, Job, Judgement, Queued,
     Validators, judge,
 };
-use crate::redirect::write_back;
+use crate::redirect::{Return, write_back};
 use crate::request::{Expectation, Request, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::router::Route;
@@ -48,7 +49,11 @@ pub(super) enum Work {
     /// Something that must be fetched.
     Miss { wanting: Box<Wanting>, bytes: u64 },
     /// A redirect to the origin.
-    Back { status: u16, to: WebAddress },
+    Back {
+        status: u16,
+        to: WebAddress,
+        word: Option<BackWord>,
+    },
     /// Access-log lines that a rescue server hands over.
     HandOver(LinkId),
     /// Objects are to be purged.
@@ -143,7 +148,7 @@ impl Core {
         connection: &Connection,
         route: &Route,
         request: &Request<'_, '_>,
-        kind: Kind,
+        (kind, comeback): (Kind, Comeback),
     ) -> Work {
         if request.method == "CONNECT" {
             return Work::Plain(Plain::new(501));
@@ -163,14 +168,9 @@ impl Core {
                 None => self.own(connection, *site, request, kind),
             },
             Route::Rescued(origin) => self.rescued(origin, request, kind),
-            Route::Restored(until) => Work::Plain(later(until.since(self.now))),
-            Route::Expired(origin) => Work::Back {
-                status: match request.is_get_or_head() {
-                    true => 302,
-                    false => 307,
-                },
-                to: origin.origin.clone(),
-            },
+            Route::Restored(origin) | Route::Expired(origin) => {
+                self.led_back(origin, request, (kind, comeback))
+            }
             Route::Nobody => Work::Plain(Plain::new(421)),
         }
     }
@@ -274,10 +274,15 @@ impl Core {
                 origin,
                 ..
             } => self.stored_answer(request, visit, &stored, judgement, origin.as_deref()),
-            Work::Back { status, to } => {
+            Work::Back { status, to, word } => {
                 let mut head = self.pool.take();
-                let date = self.date.line();
-                write_back(status, &to, request.target, date, visit.closing, &mut head);
+                let way = Return {
+                    status,
+                    site: &to,
+                    target: request.target,
+                    word,
+                };
+                write_back(way, self.date.line(), visit.closing, &mut head);
                 Answer::new(head, Body::Empty, visit.kind, status)
             }
             Work::ToHttps { site, port } => self.redirect_to_https(request, visit, site, port),
@@ -403,7 +408,7 @@ pub(super) fn push_range(start: u64, end: u64, size: u64, out: &mut Vec<u8>) {
 }
 
 /// 503, for a visitor who may come again after `wait`.
-fn later(wait: Duration) -> Plain {
+pub(super) fn later(wait: Duration) -> Plain {
     let seconds = wait.as_secs() + 1;
     Plain::with(
         503,

@@ -11,8 +11,8 @@ use http::{Method, Request};
 use crate::support::{PATIENCE, Running, Setup, origin, redirecting};
 
 /// A response, read to its end.
-struct Answer {
-    status: u16,
+pub struct Answer {
+    pub status: u16,
     headers: http::HeaderMap,
     body: Vec<u8>,
 }
@@ -40,7 +40,7 @@ where
 }
 
 /// Asks for `path` of our site, with `body`.
-async fn ask(requests: &SendRequest<Bytes>, method: Method, path: &str, body: &str) -> Answer {
+pub async fn ask(requests: &SendRequest<Bytes>, method: Method, path: &str, body: &str) -> Answer {
     let mut requests = requests.clone().ready().await.unwrap();
     let request = Request::builder()
         .method(method)

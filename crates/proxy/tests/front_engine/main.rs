@@ -19,3 +19,4 @@ mod tunnels;
 mod unix;
 mod upstream;
 mod visitors;
+mod way_back;

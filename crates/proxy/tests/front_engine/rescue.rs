@@ -134,17 +134,27 @@ fn an_expired_alias_sends_visitors_back() {
         ..Setup::default()
     }
     .start();
-    let response = running.ask(&at("site-vh1.alias.example", "GET", "/a?b", ""));
-    assert_eq!(response.status, 302);
-    assert_eq!(
-        response.header("location"),
-        "http://origin.example:8080/a?b"
-    );
-    assert_eq!(response.header("cache-control"), "no-store");
+    let ask = |method, target| {
+        let length = "Content-Length: 0\r\n";
+        let response = running.ask(&at("site-vh1.alias.example", method, target, length));
+        assert_eq!(response.header("cache-control"), "no-store");
+        let location = response.header("location").to_owned();
+        (response.status, location)
+    };
+    let back = "http://origin.example:8080/a?b";
+    let (status, location) = ask("GET", "/a?b");
+    let word = location.strip_prefix(&format!("{back}&levee-back="));
+    assert_eq!((status, word.unwrap().len()), (302, 16), "{location}");
+    // Who has been sent back before is told to the origin without a proof: it answers in any case.
+    let unsigned = format!("{back}&levee-back=");
+    assert_eq!(ask("GET", "/a?b&levee-back=x"), (302, unsigned));
+    assert_eq!(ask("POST", "/a?b"), (307, back.to_owned()));
+    let sample = running.sample_until(|sample| sample.sent_back.over == 3);
+    assert_eq!((sample.sent_back.missing, sample.sent_back.busy), (0, 0));
 }
 
 #[test]
-fn a_restored_alias_asks_visitors_to_come_again() {
+fn a_restored_alias_leads_back_without_a_proof_and_has_the_rest_come_again() {
     let until = Timestamp::from_seconds(u64::MAX / 2_000_000_000);
     let plan = rescuing(([127, 0, 0, 1], 1).into(), OriginPhase::Restored { until });
     let running = Setup {
@@ -152,7 +162,18 @@ fn a_restored_alias_asks_visitors_to_come_again() {
         ..Setup::default()
     }
     .start();
-    let response = running.ask(&at("site-vh1.alias.example", "GET", "/a?b", ""));
+    for target in ["/a?b", "/a?b&levee-back=x"] {
+        let response = running.ask(&at("site-vh1.alias.example", "GET", target, ""));
+        let back = "http://origin.example:8080/a?b&levee-back=";
+        assert_eq!((response.status, response.header("location")), (302, back));
+    }
+    let post = at(
+        "site-vh1.alias.example",
+        "POST",
+        "/",
+        "Content-Length: 0\r\n",
+    );
+    let response = running.ask(&post);
     assert_eq!(response.status, 503);
     assert!(response.header("retry-after").parse::<u64>().unwrap() > 0);
     assert_eq!(response.header("cache-control"), "no-store");

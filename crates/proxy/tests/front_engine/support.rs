@@ -22,6 +22,7 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// How to start a front; change what a test is about.
 pub struct Setup {
     pub settings: FrontSettings,
+    pub fetch: FetchSettings,
     pub plan: RoutePlan,
     pub tls: Option<TlsOffer>,
     pub link: Option<ByteRate>,
@@ -50,6 +51,7 @@ impl Default for Setup {
     fn default() -> Self {
         Self {
             settings: FrontSettings::listening_on(vec![(Ipv4Addr::LOCALHOST, 0).into()]),
+            fetch: FetchSettings::default(),
             plan: RoutePlan::default(),
             tls: None,
             link: None,
@@ -84,7 +86,7 @@ impl Setup {
             }
             None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
         };
-        let fetcher = Fetcher::new(FetchSettings::default(), runtime.handle().clone(), clock);
+        let fetcher = Fetcher::new(self.fetch, runtime.handle().clone(), clock);
         let mut settings = self.settings;
         if self.tls.is_some() {
             settings.listen_tls = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()];

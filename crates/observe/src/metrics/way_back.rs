@@ -1,0 +1,33 @@
+//! Metrics of visitors who are sent back by a rescue server: rows of the table for both sides.
+
+use super::Audience::Operator;
+use super::Kind::Counter;
+use super::Metric;
+
+pub(super) const SENT_BACK: Metric = Metric {
+    name: "levee_sent_back_visitors_total",
+    kind: Counter,
+    unit: "visitors",
+    level: Operator,
+    help: "Visitors of origins whom we sent back to them, by reason: missing (the object is not here and cannot be fetched now), busy (no capacity left), over (the rescue is over).",
+    labels: &["reason"],
+    read: |s, out| {
+        for (reason, count) in &s.lifetime.sent_back {
+            out.labelled([reason], *count);
+        }
+    },
+};
+
+pub(super) const COMEBACKS: Metric = Metric {
+    name: "levee_comebacks_total",
+    kind: Counter,
+    unit: "comebacks",
+    level: Operator,
+    help: "Requests of visitors whom a rescue server has sent back, by what the word in their URL was worth: believed (answered here), unsigned (answered here), doubtful (an old link, or forged: redirected again at most once).",
+    labels: &["word"],
+    read: |s, out| {
+        for (word, count) in &s.lifetime.comebacks {
+            out.labelled([word], *count);
+        }
+    },
+};

@@ -1,0 +1,165 @@
+//! Visitors on their way back (H4, H5): at a rescue server, those whom it cannot answer; at the
+//! origin, those who were sent.
+//!
+//! What may be done to whom is decided by `levee_control::WayBack` and `Comeback`. Here the word in
+//! the URL is written and read, and what it teaches is noted. A visitor who cannot be sent back is
+//! refused as before.
+
+use levee_control::{Comeback, OriginPhase, OriginRoute, Signature, WayBack};
+use levee_wire::{BackReason, BackWord};
+
+use super::Core;
+use super::serve::{Served, Visit};
+use super::work::Work;
+use crate::answer::Kind;
+use crate::back_keys::Url;
+use crate::connection::Connection;
+use crate::redirect::{Return, lines_back, write_back};
+use crate::request::{LowerName, Request};
+use crate::response::Closing;
+use crate::router::Route;
+
+/// Whether what a word teaches is noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hearing {
+    First,
+    /// The request has waited for capacity since it was heard.
+    Again,
+}
+
+impl Core {
+    /// What `request` says of where it has been. Notes what its word teaches.
+    pub(super) fn comeback(
+        &mut self,
+        route: &Route,
+        request: &Request<'_, '_>,
+        hearing: Hearing,
+    ) -> Comeback {
+        let Some(word) = request.word else {
+            return Comeback::None;
+        };
+        let (comeback, lesson) = match (route, word) {
+            (Route::Own(_), BackWord::Signed(token)) => {
+                let host = LowerName::of(request.host);
+                let url = Url {
+                    host: host.as_str(),
+                    path: request.path,
+                };
+                match self.back_keys.signer(self.now, &token, url) {
+                    Some(link) => (Comeback::Believed, Some((link, token.reason))),
+                    None => (Comeback::Doubtful, None),
+                }
+            }
+            (Route::Own(_), BackWord::Unsigned) => (Comeback::Unsigned, None),
+            (_, BackWord::Signed(_) | BackWord::Unsigned) => (Comeback::Doubtful, None),
+        };
+        if hearing == Hearing::First {
+            self.counters.comebacks.note(comeback);
+            // Copies have no query: another object under the same path may well be missing.
+            if let Some((link, BackReason::Missing)) = lesson
+                && request.path.len() == request.target.len()
+            {
+                self.missing.note(link, request.host, request.path);
+            }
+        }
+        comeback
+    }
+
+    /// The word with which a visitor of `origin` is sent back whom nobody here can answer; none
+    /// where he may not be, or where only the origin itself can answer other rescue servers.
+    pub(super) fn word_back(
+        &self,
+        origin: &OriginRoute,
+        request: &Request<'_, '_>,
+        (kind, comeback): (Kind, Comeback),
+        reason: BackReason,
+    ) -> Option<BackWord> {
+        let is_for_another = matches!(kind, Kind::Home { .. });
+        // Who came to us by the origin's own name would come to us again.
+        let is_at_alias = !request
+            .host
+            .eq_ignore_ascii_case(origin.origin.host.as_str());
+        if is_for_another || !is_at_alias || !request.is_get_or_head() {
+            return None;
+        }
+        let signature = match self.back_keys.can_sign(origin) {
+            true => Signature::Possible,
+            false => Signature::Impossible,
+        };
+        match WayBack::of(origin.phase, comeback, signature) {
+            WayBack::None => None,
+            WayBack::Signed => {
+                let token = self.back_keys.sign(self.now, origin, request.path, reason);
+                token.map(BackWord::Signed)
+            }
+            WayBack::Unsigned => Some(BackWord::Unsigned),
+        }
+    }
+
+    /// The lines that send a visitor of `origin` back whose fetch failed, where he may be sent.
+    pub(super) fn way_back(
+        &self,
+        origin: &OriginRoute,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+    ) -> Option<String> {
+        let sender = (visit.kind, visit.comeback);
+        let word = self.word_back(origin, request, sender, BackReason::Missing)?;
+        Some(lines_back(&origin.origin, request.target, word))
+    }
+
+    /// Sends a visitor of `origin` back for `reason`; refuses him where he may not be sent.
+    pub(super) fn turn_away(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        (origin, reason): (Option<&OriginRoute>, BackReason),
+    ) -> Served {
+        let sender = (visit.kind, visit.comeback);
+        let word = origin.and_then(|origin| self.word_back(origin, request, sender, reason));
+        let (Some(origin), Some(word)) = (origin, word) else {
+            return self.refuse(connection, request, visit);
+        };
+        let mut head = self.pool.take();
+        let way = Return {
+            status: 302,
+            site: &origin.origin,
+            target: request.target,
+            word: Some(word),
+        };
+        write_back(way, self.date.line(), Closing::Close, &mut head);
+        let served = self.refuse_with(connection, request, visit, (head, 302));
+        if served == Served::Answered {
+            self.counters.sent_back.note(reason);
+        }
+        served
+    }
+
+    /// What a visitor of an alias gets whose origin we rescue no longer, as far as we know.
+    pub(super) fn led_back(
+        &self,
+        origin: &OriginRoute,
+        request: &Request<'_, '_>,
+        sender: (Kind, Comeback),
+    ) -> Work {
+        let word = self.word_back(origin, request, sender, BackReason::Missing);
+        match (origin.phase, word) {
+            // Only a request that is repeated as it is may wait for this.
+            (OriginPhase::Restored { until }, None) => {
+                Work::Plain(super::work::later(until.since(self.now)))
+            }
+            (_, word) => {
+                self.counters.sent_back.over.add(1);
+                Work::Back {
+                    status: match request.is_get_or_head() {
+                        true => 302,
+                        false => 307,
+                    },
+                    to: origin.origin.clone(),
+                    word,
+                }
+            }
+        }
+    }
+}
