@@ -66,7 +66,7 @@ impl Drill {
             return None;
         }
         let ask = Ask {
-            redirect_bytes: self.redirects.bytes(request.target),
+            redirect_bytes: self.redirects.bytes(request.sent_target),
             ..ask.clone()
         };
         Some(self.gate.decide(now, &ask))
@@ -107,7 +107,7 @@ impl Core {
         (target, file_bytes): (usize, u64),
     ) -> Served {
         let mut head = self.pool.take();
-        let (date, path) = (self.date.line(), request.target);
+        let (date, path) = (self.date.line(), request.sent_target);
         let redirects = &self.drill.redirects;
         let Some(slot) = redirects.write(target, path, date, visit.closing, &mut head) else {
             self.pool.give(head);
