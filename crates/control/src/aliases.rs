@@ -10,10 +10,11 @@
 //!
 //! `Ending` spares visitors a detour: while the origin may still send them here, the alias serves
 //! them. It redirects back only one interval after the origin has confirmed that it stopped, or
-//! after [`GRACE`] when it can no longer be asked. `Restored` is the same for a server that lost its
-//! memory: a host that lost power and is back at once sends no FIN, so the origin redirects here
-//! until it has missed our RATEs, and without its key nothing can be fetched for the visitors whom
-//! it sends. What makes a redirect loop impossible is the word that goes along (`way_back.rs`).
+//! after [`GRACE`] when it can no longer be asked. `Restored` is the same for a server that lost
+//! its memory: a host that lost power and is back at once sends no FIN, so the origin redirects
+//! here until it has missed our RATEs, and without its key nothing can be fetched for the visitors
+//! whom it sends. What makes a redirect loop impossible is the word that goes along
+//! (`way_back.rs`).
 //!
 //! A number is never given twice, not even after a restart: the alias of one origin must never lead
 //! to another. The records of [`Aliases::records`] carry this over a restart.

@@ -2,9 +2,9 @@
 //!
 //! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means,
 //! [`RescueSession`] is one side of a rescue link from the first line to the last, and
-//! [`ProxyHeader`] is the PROXY protocol, and [`BackWord`] is what a visitor carries from one server
-//! to another. Bytes from outside meet this crate first, so nothing in it panics on them, and
-//! nothing in it grows with them. It opens no socket and reads no clock.
+//! [`ProxyHeader`] is the PROXY protocol, and [`BackWord`] is what a visitor carries from one
+//! server to another. Bytes from outside meet this crate first, so nothing in it panics on them,
+//! and nothing in it grows with them. It opens no socket and reads no clock.
 
 mod address_range;
 mod back;
