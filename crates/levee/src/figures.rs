@@ -10,7 +10,7 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
+    CopyStatus, Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
     RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, FetchCounters, Fetcher, Sample, SentBack};
@@ -156,6 +156,8 @@ impl Figures {
             home_asks,
             home_answers,
             home_exceptions,
+            copies,
+            copy_bytes,
             ..
         } = counters;
         Lifetime {
@@ -179,12 +181,14 @@ impl Figures {
             fetch_errors,
             home_asks,
             home_answers,
-            home_exceptions: home_exceptions
-                .into_iter()
-                .map(|(why, count)| (why.to_owned(), count))
-                .collect(),
             sent_back: sent_back(total),
             comebacks: comebacks(total),
+            home_exceptions: told(home_exceptions),
+            copies: CopyStatus {
+                taken: told(copies),
+                taken_bytes: copy_bytes,
+                ..CopyStatus::default()
+            },
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
             log_lines_taken_over: self.handed_over.taken(),
@@ -225,6 +229,14 @@ fn by_label(counts: [(&str, u64); 3]) -> BTreeMap<String, u64> {
     let counts = counts.into_iter();
     counts
         .map(|(label, count)| (label.to_owned(), count))
+        .collect()
+}
+
+/// Counts by their names.
+fn told(counts: BTreeMap<&'static str, u64>) -> BTreeMap<String, u64> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(name, count)| (name.to_owned(), count))
         .collect()
 }
 

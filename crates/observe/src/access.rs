@@ -93,6 +93,8 @@ pub enum RequestClass {
     Redirect,
     /// A rescue server fetched from us.
     Fetch,
+    /// An origin had us hold a copy.
+    Copy,
     /// Refused for lack of capacity.
     Refusal,
     /// Answered for an origin that is rescued: by us, or for us when the line was handed over.
@@ -159,6 +161,7 @@ impl RequestClass {
             Self::Page => "page",
             Self::Redirect => "redirect",
             Self::Fetch => "fetch",
+            Self::Copy => "copy",
             Self::Refusal => "refusal",
             Self::Rescue => "rescue",
         }

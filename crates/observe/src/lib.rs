@@ -35,7 +35,7 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page};
 pub use status::{
-    Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
+    CopyStatus, Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
     RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};

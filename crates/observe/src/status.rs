@@ -176,6 +176,20 @@ pub struct Rates {
     pub refusals: f64,
 }
 
+/// Copies of objects that are made before visitors ask for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CopyStatus {
+    /// Those that origins wanted to have made here, by what became of them.
+    pub taken: BTreeMap<String, u64>,
+    /// Bytes that they pushed.
+    pub taken_bytes: u64,
+    /// Those that we wanted our rescue servers to hold, by what became of them.
+    pub sent: BTreeMap<String, u64>,
+    /// Bytes that we pushed.
+    pub sent_bytes: u64,
+}
+
 /// Counters since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -227,6 +241,8 @@ pub struct Lifetime {
     pub sent_back: BTreeMap<String, u64>,
     /// Requests of visitors whom a rescue server sent back, by what their word was worth.
     pub comebacks: BTreeMap<String, u64>,
+    /// Copies of objects that were made before visitors asked.
+    pub copies: CopyStatus,
     /// Rescue messages refused, by whatever cause.
     pub rescue_messages_refused: u64,
     /// Access-log lines lost because the writer could not keep up.

@@ -74,6 +74,10 @@ pub(crate) enum Kind {
     Rescue { slot: u8 },
     /// The same, to another of its rescue servers, which asks us as the object's home.
     Home { slot: u8 },
+    /// The answer to an origin that has a copy made here, by the slot of its link.
+    Copy { slot: u8 },
+    /// A page of our own site that this server reads itself: nothing leaves.
+    Look,
     /// A 503 for lack of capacity.
     Refusal,
 }
@@ -105,8 +109,22 @@ impl Kind {
     pub const fn class(self) -> Class {
         match self {
             Self::Redirect { .. } | Self::Refusal => Class::Redirect,
-            Self::Fetch | Self::Home { .. } => Class::Fetch,
-            Self::Own | Self::Rescue { .. } => Class::Page,
+            Self::Fetch | Self::Home { .. } | Self::Copy { .. } => Class::Fetch,
+            Self::Own | Self::Rescue { .. } | Self::Look => Class::Page,
+        }
+    }
+
+    /// Whether it goes out over the link.
+    pub const fn is_sent(self) -> bool {
+        match self {
+            Self::Own
+            | Self::Fetch
+            | Self::Redirect { .. }
+            | Self::Rescue { .. }
+            | Self::Home { .. }
+            | Self::Copy { .. }
+            | Self::Refusal => true,
+            Self::Look => false,
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum Introduction {
     Awaited,
     /// Whoever opened it, or whom the header named.
     Done,
+    /// This server itself: what is read on it leaves by no link.
+    Ourselves,
 }
 
 /// What a connection is doing.

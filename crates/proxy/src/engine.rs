@@ -10,6 +10,7 @@
 //! the work for one connection closes that connection and no other.
 
 mod accept;
+mod copies;
 mod core;
 mod deadlines;
 mod drill;

@@ -22,6 +22,7 @@
 mod aside;
 mod background;
 mod body;
+mod copies;
 mod counters;
 mod dial;
 mod early;
@@ -54,6 +55,8 @@ use crate::flight::{
 };
 use crate::upstream::Endpoint;
 pub use aside::Reply;
+use copies::CopyDesk;
+pub use copies::{PushJudgement, judge_push};
 pub use counters::{FetchCounters, SourceCounters};
 use counters::{Tally, count};
 pub(crate) use dial::{Way, dial};
@@ -87,6 +90,8 @@ struct Shared {
     tunnels: Arc<Semaphore>,
     /// Answers of our own that are being made.
     asides: Arc<Semaphore>,
+    /// Copies that origins have made here.
+    copies: CopyDesk,
     /// Bytes of shared bodies on their way.
     in_flight: AtomicU64,
     /// How it stands with the homes of objects.
@@ -127,6 +132,7 @@ impl Fetcher {
                 abandoned,
                 tunnels,
                 asides: Arc::new(Semaphore::new(aside::ASIDES_MAX)),
+                copies: CopyDesk::default(),
                 in_flight: AtomicU64::new(0),
                 homes: Mutex::default(),
             }),

@@ -5,9 +5,11 @@
 //! are taken from them, without ever stopping one.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,7 +17,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use levee_control::RoutePlan;
 use levee_net::{
-    Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing, Sender, Shared,
+    Accepted, Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing,
+    Sender, Shared, Socket,
 };
 use levee_observe::AccessRecord;
 use levee_vocab::LinkId;
@@ -86,6 +89,17 @@ pub struct Front {
     cores: Vec<RunningCore>,
     link: Option<Arc<Link>>,
     told: Arc<Shared<Told>>,
+    /// Connections opened from inside.
+    visits: AtomicUsize,
+}
+
+/// Why this process opens a connection to its own cores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// What is read goes out over the link: it is charged like that of any visitor.
+    PassOn,
+    /// Nothing leaves, so nothing is charged, counted or logged.
+    Look,
 }
 
 struct RunningCore {
@@ -207,6 +221,30 @@ impl Front {
         }
     }
 
+    /// A connection to one of the cores, for HTTP/1.1, which is answered like that of a visitor.
+    /// It does not block.
+    ///
+    /// # Errors
+    /// Where the system has no descriptor left.
+    pub fn visit(&self, errand: Errand) -> io::Result<UnixStream> {
+        let (near, far) = UnixStream::pair()?;
+        near.set_nonblocking(true)?;
+        far.set_nonblocking(true)?;
+        let accepted = Accepted {
+            socket: Socket::new(far.into()),
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        };
+        let introduction = match errand {
+            Errand::PassOn => Introduction::Done,
+            Errand::Look => Introduction::Ourselves,
+        };
+        let number = self.visits.fetch_add(1, Ordering::Relaxed) % self.cores.len();
+        self.cores[number]
+            .sender
+            .send(Message::Visit(accepted, introduction));
+        Ok(near)
+    }
+
     /// Whether all cores have ended after [`Front::drain`].
     pub fn is_drained(&self) -> bool {
         let mut threads = self.cores.iter().filter_map(|core| core.thread.as_ref());
@@ -234,6 +272,7 @@ impl Bound {
             cores: Vec::with_capacity(count),
             link: parts.link.clone(),
             told: Arc::default(),
+            visits: AtomicUsize::new(0),
         };
         let (compressor, compressor_thread) = Compressor::new();
         for (number, doors) in self.doors.into_iter().enumerate() {

@@ -45,7 +45,8 @@ pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{
-    Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, Reply, SourceCounters,
+    Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, PushJudgement, Reply,
+    SourceCounters, judge_push,
 };
 pub use files::{Folder, FolderError};
 pub use flight::{
@@ -54,7 +55,7 @@ pub use flight::{
     ResponseHead, Retry, Source, Space, SpaceRef, Spaces, Waiting, Waker, Why, body_channel,
     tunnel_channel,
 };
-pub use front::{BindError, Bound, Front, FrontParts, HandedOverLog};
+pub use front::{BindError, Bound, Errand, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
 pub use missing::MissingCopy;
 pub use pacer::{Class, Link};

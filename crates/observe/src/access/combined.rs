@@ -3,7 +3,7 @@
 //! `remote ident user [day] "request" status bytes "referer" "user agent"`. The ident field, which
 //! nobody has used for decades, names the rescue server on lines that one handed over, and is
 //! `fetch` where a rescue server asked for a visitor: his own line comes later, and must not count
-//! twice.
+//! twice; and `copy` where an origin had a copy made here.
 
 use std::io::Write;
 use std::time::SystemTime;
@@ -18,6 +18,7 @@ pub(super) fn render(record: &AccessRecord, out: &mut Vec<u8>) {
     match record.class {
         RequestClass::Rescue => word(record.rescue_server.as_bytes(), out),
         RequestClass::Fetch => out.extend_from_slice(b"fetch"),
+        RequestClass::Copy => out.extend_from_slice(b"copy"),
         RequestClass::Page | RequestClass::Redirect | RequestClass::Refusal => out.push(b'-'),
     }
     let seconds = record

@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, homes, purges, upstreams, way_back};
+use super::{Metric, copies, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -583,6 +583,10 @@ pub(super) const METRICS: &[Metric] = &[
     homes::EXCEPTIONS,
     way_back::SENT_BACK,
     way_back::COMEBACKS,
+    copies::TAKEN,
+    copies::TAKEN_BYTES,
+    copies::SENT,
+    copies::SENT_BYTES,
     upstreams::UP,
     upstreams::OUTSTANDING,
     upstreams::REQUESTS,

@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    fn admit(&mut self, accepted: Accepted, speech: Speech, introduction: Introduction) {
+    pub(super) fn admit(&mut self, accepted: Accepted, speech: Speech, introduction: Introduction) {
         self.core.counters.accepted.add(1);
         // A stranger could introduce himself as anybody.
         let is_believed = || is_trusted(self.core.sites.trusted(), accepted.peer.ip());

@@ -21,7 +21,7 @@ impl Core {
         }
         let latency = ended.since(answer.began);
         let is_tunnel = answer.flow.as_ref().is_some_and(|flow| flow.is_tunnel());
-        if !is_tunnel {
+        if !is_tunnel && answer.kind.is_sent() {
             self.counters.note_end(answer.status, latency);
         }
         if answer.flow.as_ref().is_some_and(|flow| flow.is_sent_back()) {
@@ -52,7 +52,7 @@ impl Core {
         kind: Kind,
         wait: Duration,
     ) -> Option<Box<AccessRecord>> {
-        self.log.as_ref()?;
+        self.log.as_ref().filter(|_| kind.is_sent())?;
         self.request_number += 1;
         let remote = self.visitor(connection, request);
         Some(Box::new(AccessRecord {
@@ -92,8 +92,9 @@ impl Core {
 
 const fn class(kind: Kind) -> RequestClass {
     match kind {
-        Kind::Own => RequestClass::Page,
+        Kind::Own | Kind::Look => RequestClass::Page,
         Kind::Fetch | Kind::Home { .. } => RequestClass::Fetch,
+        Kind::Copy { .. } => RequestClass::Copy,
         Kind::Redirect { .. } => RequestClass::Redirect,
         Kind::Rescue { .. } => RequestClass::Rescue,
         Kind::Refusal => RequestClass::Refusal,

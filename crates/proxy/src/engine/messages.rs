@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use levee_control::{Arrivals, RoutePlan};
-use levee_net::Shared;
+use levee_net::{Accepted, Shared};
 use levee_vocab::Timestamp;
 
+use super::accept::Speech;
 use super::drive::Fate;
 use super::{Ending, Engine};
+use crate::connection::Introduction;
 use crate::files::Compressed;
 use crate::missing::MissingCopy;
 use crate::site::SiteTable;
@@ -37,6 +39,8 @@ pub(crate) enum Message {
     Wake(u64),
     /// Put there what was asked for since the last time, and what visitors brought back.
     TellArrivals(Arc<Shared<Told>>),
+    /// Somebody in this process has opened a connection to this core.
+    Visit(Accepted, Introduction),
     /// Accept nothing new, finish what runs until then.
     Drain(Timestamp),
     /// End at once.
@@ -73,6 +77,9 @@ impl Engine {
                     told.missing.extend(missing);
                 });
                 self.count_held_up();
+            }
+            Message::Visit(accepted, introduction) => {
+                self.admit(accepted, Speech::Http, introduction);
             }
             Message::Drain(until) => self.drain(until),
             Message::Stop => self.ending = Ending::Now,

@@ -30,7 +30,7 @@ use crate::response::{Plain, push_number, push_status};
 use crate::site::{Site, Upstream};
 
 /// Most of a request body that waits for its upstream.
-const UPLOAD_BYTES: usize = 256 * 1024;
+pub(super) const UPLOAD_BYTES: usize = 256 * 1024;
 /// What a head weighs beside the lines that came with the object.
 const HEAD_BYTES: u64 = 200;
 
@@ -46,8 +46,8 @@ pub(super) struct Wanting {
 
 /// What goes from the visitor to its upstream after the head.
 pub(super) struct Onward {
-    upload: Option<Upload>,
-    tunnel: Tunnel,
+    pub upload: Option<Upload>,
+    pub tunnel: Tunnel,
 }
 
 impl Onward {
@@ -94,16 +94,8 @@ impl Core {
         if is_another && Wish::of(request).only_if_cached {
             return Work::Plain(Plain::new(504));
         }
-        let source = Source {
-            place: Place::Address(origin.address),
-            authority: web.to_string(),
-            key: origin.key,
-            ttl: origin.ttl,
-            purpose: Purpose::Rescue,
-            company: company(origin, kind),
-        };
         let wanting = Wanting {
-            source,
+            source: source_of(origin, kind),
             space: Space::Origin(web.host.clone(), web.port),
             origin: Some(Arc::clone(origin)),
         };
@@ -319,7 +311,12 @@ impl Core {
     }
 
     /// What the object of `space` that is asked for is called.
-    fn key(&self, connection: &Connection, request: &Request<'_, '_>, space: Space) -> ObjectKey {
+    pub(super) fn key(
+        &self,
+        connection: &Connection,
+        request: &Request<'_, '_>,
+        space: Space,
+    ) -> ObjectKey {
         let base = match space {
             Space::Origin(..) => Bytes::new(),
             Space::Own(_) => {
@@ -408,6 +405,18 @@ fn trailing(request: &Request<'_, '_>) -> Trailing {
     }
 }
 
+/// Where what an origin has is fetched.
+pub(super) fn source_of(origin: &OriginRoute, kind: Kind) -> Source {
+    Source {
+        place: Place::Address(origin.address),
+        authority: origin.origin.to_string(),
+        key: origin.key,
+        ttl: origin.ttl,
+        purpose: Purpose::Rescue,
+        company: company(origin, kind),
+    }
+}
+
 /// Who else has a part in answering a request of this kind for an origin.
 fn company(origin: &OriginRoute, kind: Kind) -> Company {
     match &origin.homes {
@@ -421,7 +430,12 @@ fn company(origin: &OriginRoute, kind: Kind) -> Company {
 const fn tag_line(kind: Kind) -> TagLine {
     match kind {
         Kind::Fetch | Kind::Home { .. } => TagLine::Shown,
-        Kind::Own | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => TagLine::Hidden,
+        Kind::Own
+        | Kind::Redirect { .. }
+        | Kind::Rescue { .. }
+        | Kind::Copy { .. }
+        | Kind::Look
+        | Kind::Refusal => TagLine::Hidden,
     }
 }
 
@@ -461,6 +475,7 @@ fn push_company_lines(
 ) {
     match visit.kind {
         Kind::Home { .. } => out.extend_from_slice(HOME_LINE),
+        Kind::Copy { .. } | Kind::Look => {}
         Kind::Own | Kind::Fetch | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
             push_alias_lines(request, origin, out)
         }

@@ -44,13 +44,13 @@ impl Core {
             if flow.ends_connection() {
                 answer.after = After::Close;
             }
-            if let Some(link) = &self.link {
+            if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
                 link.admit(answer.kind.class(), answer.ready());
                 answer.admitted += answer.ready();
             }
             return Go::On;
         }
-        if let Some(link) = &self.link {
+        if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
             if answer.place == Place::Outside {
                 let missing = answer.ready().saturating_sub(answer.admitted);
                 link.admit(answer.kind.class(), missing);
@@ -132,9 +132,12 @@ impl Core {
     /// Counts bytes that were sent.
     pub(super) fn note_sent(&self, kind: Kind, bytes: u64) {
         let counters = &self.counters;
+        if !kind.is_sent() {
+            return;
+        }
         counters.bytes.add(bytes);
         match kind {
-            Kind::Own | Kind::Refusal => counters.own_bytes.add(bytes),
+            Kind::Own | Kind::Look | Kind::Refusal => counters.own_bytes.add(bytes),
             Kind::Fetch => {
                 counters.own_bytes.add(bytes);
                 counters.fetch_bytes.add(bytes);
@@ -143,7 +146,7 @@ impl Core {
                 counters.redirect_bytes.add(bytes);
                 counters.slot(slot).redirect_bytes.add(bytes);
             }
-            Kind::Rescue { slot } | Kind::Home { slot } => {
+            Kind::Rescue { slot } | Kind::Home { slot } | Kind::Copy { slot } => {
                 counters.rescue_bytes.add(bytes);
                 counters.slot(slot).rescue_bytes.add(bytes);
             }
@@ -172,6 +175,8 @@ impl Core {
                 counters.slot(slot).rescue_requests.add(1);
                 counters.fetches_served.add(1);
             }
+            // Counted by what becomes of them.
+            Kind::Copy { .. } | Kind::Look => {}
             Kind::Refusal => {
                 counters.own_requests.add(1);
                 counters.refused.add(1);

@@ -13,11 +13,12 @@ use levee_control::{
 use levee_vocab::Timestamp;
 use levee_wire::BackReason;
 
+use super::copies::is_copy_for;
 use super::way_back::Hearing;
 use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Kind};
-use crate::connection::{Connection, Granted, Phase};
+use crate::connection::{Connection, Granted, Introduction, Phase};
 use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade, Version};
 use crate::response::Closing;
 use crate::router::{Route, route};
@@ -60,7 +61,7 @@ impl Core {
             self.counters.requests.add(1);
         }
         let route = route(request.host, &self.sites, &self.gate.plan().hosts);
-        let kind = self.kind(&route, request);
+        let kind = self.kind(connection, &route, request);
         let hearing = match &granted {
             None => Hearing::First,
             Some(_) => Hearing::Again,
@@ -81,7 +82,7 @@ impl Core {
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
-                self.note_arrival(request, path_hash, work.bytes());
+                self.note_arrival(request, path_hash, (kind, work.bytes()));
                 let ask = self.ask(&visit, &work, request, path_hash);
                 if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
@@ -106,8 +107,18 @@ impl Core {
         }
     }
 
-    /// Notes what was asked for, by host and path: what becomes hot is copied whole.
-    fn note_arrival(&mut self, request: &Request<'_, '_>, path_hash: u64, bytes: u64) {
+    /// Notes what was asked for, by host and path: what becomes hot is copied whole. What others
+    /// ask for to have it copied is no crowd: it would make a resource hotter that it is copied.
+    fn note_arrival(
+        &mut self,
+        request: &Request<'_, '_>,
+        path_hash: u64,
+        (kind, bytes): (Kind, u64),
+    ) {
+        match kind {
+            Kind::Own | Kind::Rescue { .. } | Kind::Redirect { .. } | Kind::Refusal => {}
+            Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
+        }
         let arrival = Arrival {
             hash: path_hash ^ self.hasher.hash_one(request.host).rotate_left(1),
             bytes,
@@ -117,8 +128,12 @@ impl Core {
         self.arrivals.note(self.now, &arrival);
     }
 
-    fn kind(&self, route: &Route, request: &Request<'_, '_>) -> Kind {
+    fn kind(&self, connection: &Connection, route: &Route, request: &Request<'_, '_>) -> Kind {
         match route {
+            Route::Own(_) if connection.introduction == Introduction::Ourselves => Kind::Look,
+            Route::Rescued(origin) if is_copy_for(origin, request) => {
+                Kind::Copy { slot: origin.slot }
+            }
             Route::Rescued(origin) if shows_key(origin, request) => {
                 Kind::Home { slot: origin.slot }
             }
@@ -149,7 +164,9 @@ impl Core {
     /// send a visitor back to where he belongs.
     fn verdict(&mut self, visit: &Visit, work: &Work, ask: &Ask) -> Verdict {
         let is_asked = match visit.kind {
-            Kind::Fetch | Kind::Home { .. } => false,
+            // It takes nothing of what the Gate gives out.
+            Kind::Look => return Verdict::Serve,
+            Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } => false,
             Kind::Own | Kind::Rescue { .. } => work.is_asked(),
             Kind::Redirect { .. } | Kind::Refusal => false,
         };
@@ -246,7 +263,7 @@ impl Core {
             Closing::Close if connection.incoming.is_done() => After::Close,
             Closing::Close => After::Linger,
         };
-        if let Some(link) = &self.link {
+        if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
             answer.overhead = visit.overhead;
             answer.admitted = answer.ready() + visit.overhead;
             link.admit(answer.kind.class(), answer.admitted);

@@ -11,6 +11,7 @@ use levee_vocab::{LinkId, Timestamp, WebAddress};
 use levee_wire::BackWord;
 
 use super::Core;
+use super::copies::copy_work;
 use super::rescue::{Wanting, part_of_cache};
 use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
@@ -58,6 +59,8 @@ pub(super) enum Work {
     HandOver(LinkId),
     /// Objects are to be purged.
     Purge,
+    /// An origin has a copy made here.
+    Copy(Arc<OriginRoute>),
 }
 
 /// What a short answer weighs, about.
@@ -74,6 +77,7 @@ impl Work {
             | Self::Back { .. }
             | Self::ToHttps { .. }
             | Self::HandOver(_)
+            | Self::Copy(_)
             | Self::Purge => PLAIN_BYTES,
             Self::File { bytes, .. } | Self::Stored { bytes, .. } | Self::Miss { bytes, .. } => {
                 *bytes
@@ -86,7 +90,7 @@ impl Work {
         match self {
             Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
             Self::ToHttps { .. } => true,
-            Self::Back { .. } | Self::HandOver(_) | Self::Purge => false,
+            Self::Back { .. } | Self::HandOver(_) | Self::Purge | Self::Copy(_) => false,
         }
     }
 
@@ -100,6 +104,7 @@ impl Work {
             | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
+            | Self::Copy(_)
             | Self::Purge => CacheResult::NotAsked,
         }
     }
@@ -119,6 +124,7 @@ impl Work {
             | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
+            | Self::Copy(_)
             | Self::Purge => false,
         }
     }
@@ -136,6 +142,7 @@ impl Work {
             | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
+            | Self::Copy(_)
             | Self::Purge => false,
         }
     }
@@ -159,6 +166,9 @@ impl Core {
         // We are a home to those who show the key. Whoever else asks is better off with the origin.
         if request.fields.home_key.is_some() && !matches!(kind, Kind::Home { .. }) {
             return Work::Plain(Plain::new(421));
+        }
+        if let Some(work) = copy_work(route, request, kind) {
+            return work;
         }
         match route {
             Route::Own(_) if request.target.starts_with("/.levee/") => self.internal(request),
@@ -213,7 +223,10 @@ impl Core {
             Some(Found::Directory) => Work::Plain(moved(request)),
             Some(Found::Missing) | None => {
                 // Counted like any other page: a rescue server must learn of it as well.
-                debug_assert!(matches!(kind, Kind::Own | Kind::Fetch), "a folder is ours");
+                debug_assert!(
+                    matches!(kind, Kind::Own | Kind::Fetch | Kind::Look),
+                    "a folder is ours"
+                );
                 Work::Plain(Plain::new(404))
             }
             Some(Found::Forbidden) => Work::Plain(Plain::new(403)),
@@ -291,6 +304,7 @@ impl Core {
             }
             Work::HandOver(link) => return self.take_over(connection, request, visit, link),
             Work::Purge => return self.purge(connection, request, visit),
+            Work::Copy(origin) => return self.take_copy(connection, request, visit, &origin),
         };
         let mut record = self.record(connection, request, visit.kind, self.now.since(visit.began));
         if let Some(record) = &mut record {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use tokio::sync::Semaphore;
 
 use super::{Fetcher, Shared};
 use crate::cacheability::Audience;
@@ -34,9 +35,19 @@ impl Fetcher {
         waker: Arc<dyn Waker>,
         connection: u64,
     ) -> Result<Waiting, Overloaded> {
+        self.aside_within(&self.shared.asides, making, waker, connection)
+    }
+
+    /// The same, where `places` limits how many of its kind are made at a time.
+    pub(super) fn aside_within(
+        &self,
+        places: &Arc<Semaphore>,
+        making: impl Future<Output = Reply> + Send + 'static,
+        waker: Arc<dyn Waker>,
+        connection: u64,
+    ) -> Result<Waiting, Overloaded> {
         let shared = &self.shared;
-        let asides = Arc::clone(&shared.asides);
-        let permit = asides.try_acquire_owned();
+        let permit = Arc::clone(places).try_acquire_owned();
         let permit = permit.map_err(|_| Overloaded::Flights)?;
         let abandoned = Arc::clone(&shared.abandoned);
         let (flight, waiting) = Flight::begin(Party::Private, abandoned, waker, connection);

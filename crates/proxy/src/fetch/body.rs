@@ -82,6 +82,7 @@ impl<'a> Filling<'a> {
                 Err(frame) => self.trail(frame),
             }
         }
+        self.fetch.see_end_of_push().await?;
         self.end().await;
         Ok(())
     }
@@ -170,6 +171,7 @@ impl<'a> Filling<'a> {
     /// Keeps nothing: what is unread waits in memory, the rest at the source.
     async fn go_through(&mut self) {
         count(&self.fetch.shared.tally.unkept);
+        self.fetch.object_to_push();
         self.keeping = None;
         self.place = Place::Window;
         lock(&self.fetch.shared.table).unlist(&self.fetch.ticket);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::copies::{CopyEnd, CopyTally};
 use super::homes::{HomeException, HomeTally};
 use crate::flight::{FetchError, Space, lock};
 
@@ -50,6 +51,10 @@ pub struct FetchCounters {
     /// How often the origin, or the next home, was asked for an object that has its home elsewhere,
     /// by reason.
     pub home_exceptions: BTreeMap<&'static str, u64>,
+    /// Copies that origins wanted to have made here, by what became of them.
+    pub copies: BTreeMap<&'static str, u64>,
+    /// Bytes of heads and bodies that origins have pushed.
+    pub copy_bytes: u64,
     /// Failed fetches by cause.
     pub errors: BTreeMap<&'static str, u64>,
     /// Bytes by source.
@@ -89,6 +94,7 @@ pub(crate) struct Tally {
     pub purges: AtomicU64,
     pub purged: AtomicU64,
     pub(super) homes: HomeTally,
+    pub(super) copies: CopyTally,
     errors: [AtomicU64; FetchError::ALL.len()],
     sources: Mutex<BTreeMap<Space, SourceCounters>>,
 }
@@ -126,6 +132,7 @@ impl Tally {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let sources = lock(&self.sources).clone();
         let errors = FetchError::ALL.iter().zip(&self.errors);
+        let copies = CopyEnd::ALL.iter().zip(&self.copies.ends);
         let exceptions = HomeException::ALL.iter().zip(&self.homes.exceptions);
         FetchCounters {
             hits: value(&self.hits),
@@ -149,6 +156,10 @@ impl Tally {
             home_exceptions: exceptions
                 .map(|(why, counter)| (why.label(), value(counter)))
                 .collect(),
+            copies: copies
+                .map(|(end, counter)| (end.label(), value(counter)))
+                .collect(),
+            copy_bytes: value(&self.copies.bytes),
             errors: errors
                 .map(|(error, counter)| (error.label(), value(counter)))
                 .collect(),

@@ -180,7 +180,7 @@ impl Fetch {
     }
 
     /// Sends the request on a connection, and waits for the head. Fails where it takes too long.
-    async fn send(
+    pub(super) async fn send(
         &self,
         mut lease: Lease,
         upload: Upload,

@@ -324,18 +324,21 @@ impl Fetch {
     /// Counts a request by where it goes.
     pub(super) fn note_sent(&self) {
         let tally = &self.shared.tally;
-        match &self.asked {
-            Some(_) => count(&tally.homes.asks),
-            None => tally.fetched(&self.asker.key.space),
+        match (&self.pushing, &self.asked) {
+            // Nothing is sent.
+            (Some(_), _) => {}
+            (None, Some(_)) => count(&tally.homes.asks),
+            (None, None) => tally.fetched(&self.asker.key.space),
         }
     }
 
     /// Counts bytes by where they came from.
     pub(super) fn note_received(&self, bytes: u64) {
         let tally = &self.shared.tally;
-        match &self.asked {
-            Some(_) => count_many(&tally.homes.bytes, bytes),
-            None => tally.received(&self.asker.key.space, bytes),
+        match (&self.pushing, &self.asked) {
+            (Some(_), _) => count_many(&tally.copies.bytes, bytes),
+            (None, Some(_)) => count_many(&tally.homes.bytes, bytes),
+            (None, None) => tally.received(&self.asker.key.space, bytes),
         }
     }
 }

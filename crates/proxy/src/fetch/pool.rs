@@ -166,6 +166,17 @@ impl Lease {
         }
     }
 
+    /// A connection that serves one request and is not kept.
+    pub const fn for_once(endpoint: Endpoint, sender: SendRequest<Upload>) -> Self {
+        Self {
+            endpoint,
+            belonging: Belonging::OneVisitor,
+            sender,
+            claim: None,
+            history: History::Fresh,
+        }
+    }
+
     /// Sends a request and waits for the head of its response.
     pub async fn send(
         &mut self,

@@ -20,6 +20,7 @@ use levee_vocab::{Purge, PurgeKind};
 use tokio::time::timeout;
 
 use super::body::Filling;
+use super::copies::{PushedHead, Pushing};
 use super::counters::count;
 use super::exchange::Reply;
 use super::homes::{Asked, HomeException};
@@ -50,6 +51,8 @@ pub(super) struct Fetch {
     pub reserved: u64,
     /// The object's home, where it answers in the place of the source.
     pub asked: Option<Asked>,
+    /// The response, where its origin has sent it unasked.
+    pub pushing: Option<Pushing>,
 }
 
 impl Fetch {
@@ -68,6 +71,7 @@ impl Fetch {
             body: None,
             reserved: 0,
             asked: None,
+            pushing: None,
         }
     }
 
@@ -86,6 +90,7 @@ impl Fetch {
             body,
             reserved: 0,
             asked: None,
+            pushing: None,
         }
     }
 
@@ -102,9 +107,13 @@ impl Fetch {
 
     async fn fly(&mut self) -> Result<(), FetchError> {
         let permit = self.tunnel_permit()?;
-        let (turn, reply) = match self.ask_home().await {
-            Some(reply) => (None, Ok(reply)),
-            None => self.ask_source().await,
+        let (turn, reply) = match self.take_push().await {
+            PushedHead::Reply(reply) => (None, Ok(*reply)),
+            PushedHead::Unwanted => return Ok(()),
+            PushedHead::Wanted => match self.ask_home().await {
+                Some(reply) => (None, Ok(reply)),
+                None => self.ask_source().await,
+            },
         };
         let reply = match reply {
             Ok(reply) => reply,
@@ -444,7 +453,7 @@ impl Fetch {
         }
     }
 
-    fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> Policy {
         let settings = &self.shared.settings;
         Policy {
             purpose: self.asker.source.purpose,
@@ -456,8 +465,12 @@ impl Fetch {
     }
 
     /// Whether the body is announced as larger than anything that is kept.
-    fn is_too_large(&self, reply: &Reply) -> bool {
-        let length = reply.body.size_hint().lower();
+    pub(super) fn is_too_large(&self, reply: &Reply) -> bool {
+        self.is_over_size(reply.body.size_hint().lower())
+    }
+
+    /// Whether so many bytes are more than anything that is kept.
+    pub(super) fn is_over_size(&self, length: u64) -> bool {
         let disk = self.shared.settings.disk.as_ref();
         let disk = disk.map_or(0, |disk| disk.object_max.min(disk.limit));
         length > self.shared.cache.object_max().max(disk)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::reader::{HeadSeen, View};
+use super::reader::{HeadSeen, Kept, View};
 use super::stream::Flight;
 use super::{FetchError, ResponseHead};
 use crate::cache::{Body, Stored};
@@ -121,6 +121,15 @@ impl Waiting {
         match &self.at {
             At::Stored(stored) => Some(Arc::clone(stored)),
             At::Flight(..) | At::Failed(_) | At::Ended => None,
+        }
+    }
+
+    /// Whether what is read will be whole for those who come later.
+    pub(crate) fn is_kept(&self) -> bool {
+        match &self.at {
+            At::Flight(flight, _) => flight.kept() == Kept::Whole,
+            At::Stored(_) => true,
+            At::Failed(_) | At::Ended => false,
         }
     }
 

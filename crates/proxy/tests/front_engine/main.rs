@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrivals;
+mod copies;
 mod drill;
 mod files;
 mod framing;

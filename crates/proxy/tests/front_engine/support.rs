@@ -42,6 +42,7 @@ pub struct Running {
     pub address: SocketAddr,
     /// Where HTTPS is spoken.
     pub tls_address: Option<SocketAddr>,
+    pub fetcher: Fetcher,
     folder: tempfile::TempDir,
     // Held so that fetches have somewhere to run.
     _runtime: tokio::runtime::Runtime,
@@ -87,6 +88,7 @@ impl Setup {
             None => Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
         };
         let fetcher = Fetcher::new(self.fetch, runtime.handle().clone(), clock);
+        let fetcher = fetcher.unwrap();
         let mut settings = self.settings;
         if self.tls.is_some() {
             settings.listen_tls = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()];
@@ -100,7 +102,7 @@ impl Setup {
                     .with_purge_from(self.purge_from)
                     .trusting(self.trusted),
             ),
-            fetcher: Some(fetcher.unwrap()),
+            fetcher: Some(fetcher.clone()),
             tls: self.tls,
             link: self.link.map(|rate| Arc::new(Link::new(rate))),
             log: None,
@@ -111,6 +113,7 @@ impl Setup {
         Running {
             address: front.local_addresses()[0],
             tls_address,
+            fetcher,
             front,
             folder,
             _runtime: runtime,
