@@ -51,6 +51,9 @@ pub(crate) struct Aliases {
     /// give its number again.
     last: Option<AliasRecord>,
     started: Started,
+    /// No alias has to move before this, and few later: asked for after each input of the Brain,
+    /// when there may be thousands.
+    deadline: Option<Timestamp>,
 }
 
 /// Whether the clock is known: restored aliases are kept from the first input on.
@@ -82,11 +85,14 @@ impl Aliases {
             .into_iter()
             .map(|record| (record.number, Alias::Restored { record, phase }))
             .collect();
-        Self {
+        let mut aliases = Self {
             by_number,
             last,
             started: Started::No,
-        }
+            deadline: None,
+        };
+        aliases.find_deadline();
+        aliases
     }
 
     /// Gives a new alias to the origin of `call`; none when no valid name can be made.
@@ -169,6 +175,9 @@ impl Aliases {
 
     /// Moves every alias whose time has come to its next phase.
     pub(crate) fn expire(&mut self, now: Timestamp, parameters: &Parameters) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
         if self.started == Started::No {
             self.started = Started::Yes;
             let until = now + parameters.intervals(NOTICE);
@@ -187,14 +196,19 @@ impl Aliases {
         }
         self.by_number
             .retain(|_, alias| alias.forgotten_at().is_none_or(|until| now < until));
+        self.find_deadline();
     }
 
     /// When [`Aliases::expire`] has something to do next.
-    pub(crate) fn next_deadline(&self) -> Option<Timestamp> {
-        self.by_number
-            .values()
-            .filter_map(|alias| alias.ends_at().or(alias.forgotten_at()))
-            .min()
+    pub(crate) const fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadline
+    }
+
+    /// Looks at all aliases; only after one of them has changed.
+    fn find_deadline(&mut self) {
+        let aliases = self.by_number.values();
+        let ends = aliases.filter_map(|alias| alias.ends_at().or(alias.forgotten_at()));
+        self.deadline = ends.min();
     }
 
     /// Whether `slot` counts for an alias that still serves.
@@ -251,10 +265,15 @@ impl Aliases {
     }
 
     fn change(&mut self, link: LinkId, next: impl Fn(OriginPhase) -> Option<OriginPhase>) {
+        let mut changed = 0;
         for route in self.given(link) {
             if let Some(phase) = next(route.phase) {
                 Arc::make_mut(route).phase = phase;
+                changed += 1;
             }
+        }
+        if changed > 0 {
+            self.find_deadline();
         }
     }
 
@@ -352,6 +371,7 @@ impl Alias {
 #[cfg(test)]
 mod tests {
     use levee_vocab::{ByteRate, WebAddress};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -455,5 +475,36 @@ mod tests {
         assert_eq!(phase(&restored), OriginPhase::Expired { until });
         restored.expire(until, &keeping(9));
         assert!(!restored.contains(&alias));
+    }
+
+    proptest! {
+        /// Whatever happens, the deadline that is remembered is that of the alias which moves next.
+        #[test]
+        fn the_deadline_is_that_of_the_next_alias(
+            steps in prop::collection::vec((0..5_u8, 1..6_u64, 0..40_u64), 1..60),
+            restored in any::<bool>(),
+        ) {
+            let mut aliases = Aliases::restore(Vec::new());
+            let mut now = 0;
+            if restored {
+                give(&mut aliases, 1);
+                aliases = Aliases::restore(aliases.records());
+            }
+            for (step, link, time) in steps {
+                let (until, link) = (Timestamp::from_seconds(now + time), LinkId::Inbound(link));
+                match step {
+                    0 | 1 => { give(&mut aliases, time % 5 + 1); }
+                    2 => aliases.end(link, until),
+                    3 => aliases.acknowledge(link, until),
+                    _ => {
+                        now += time;
+                        aliases.expire(Timestamp::from_seconds(now), &keeping(20));
+                    }
+                }
+                let remembered = aliases.next_deadline();
+                aliases.find_deadline();
+                prop_assert_eq!(remembered, aliases.next_deadline());
+            }
+        }
     }
 }
