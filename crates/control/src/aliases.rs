@@ -24,7 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_vocab::{HostName, LinkId, Peers, Timestamp, WebAddress};
+use levee_vocab::{HostName, LinkId, Misses, Peers, Timestamp, WebAddress};
 
 use crate::homes::Homes;
 use crate::input::RescueCall;
@@ -126,6 +126,7 @@ impl Aliases {
             key: call.key,
             ttl: call.ttl.unwrap_or(parameters.object_ttl),
             homes: None,
+            misses: call.misses,
             phase: OriginPhase::Live,
         };
         self.by_number.insert(number, Alias::Given(route.into()));
@@ -219,6 +220,19 @@ impl Aliases {
     /// Whether `host` is one of our aliases, of whatever age.
     pub(crate) fn contains(&self, host: &HostName) -> bool {
         self.by_number.values().any(|alias| alias.name() == host)
+    }
+
+    /// Whether `host`, lower case and without a port, is an alias of ours or an origin whose
+    /// visitors we carry.
+    pub(crate) fn leads_to_another(&self, host: &str) -> bool {
+        let is_alias = self
+            .by_number
+            .values()
+            .any(|one| one.name().as_str() == host);
+        is_alias
+            || self
+                .serving()
+                .any(|route| route.origin.host.as_str() == host)
     }
 
     /// What to write to the state folder.
@@ -362,6 +376,7 @@ impl Alias {
                 key: None,
                 ttl: Duration::ZERO,
                 homes: None,
+                misses: Misses::SendBack,
                 phase: *phase,
             }),
         }
@@ -407,6 +422,7 @@ mod tests {
             ttl: None,
             drill: None,
             beats: false,
+            misses: Misses::Fetch,
         };
         aliases
             .give(&parameters(), &call, LinkId::Inbound(link), 3)

@@ -13,9 +13,10 @@ use levee_vocab::{ByteRate, Random, ServerState, Timestamp};
 use crate::desk::Desk;
 use crate::discovery::Due;
 use crate::input::Input;
-use crate::output::{Output, Reason};
+use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::plan::RoutePlan;
+use crate::reason::Reason;
 use crate::rescue::{Phase, transition};
 use crate::view::{AliasRecord, BrainView};
 
@@ -56,6 +57,7 @@ impl Brain {
             self.step(&Input::TimerFired);
         }
         self.tell_state(before);
+        self.order_copies();
         self.keep_house();
         let outputs = self.desk.take_outputs();
         self.desk.journal.record(self.desk.now, input, &outputs);
@@ -106,6 +108,7 @@ impl Brain {
             rescue_servers,
             origins,
             drill: self.phase.drill(&self.desk),
+            hot: self.desk.copies.views(),
             candidates: self.desk.allocation.candidates().to_vec(),
             decisions: self.desk.journal.decisions(),
         }
@@ -134,7 +137,14 @@ impl Brain {
             Input::CandidatesFound(found) => {
                 desk.allocation.renew(found.clone(), &desk.parameters);
             }
-            Input::ParametersChanged(parameters) => desk.parameters = (**parameters).clone(),
+            Input::ParametersChanged(parameters) => desk.adopt(parameters),
+            Input::ResourcesStepped(steps) => desk.note_steps(steps),
+            Input::EmbeddedFound { page, resources } => desk.copies.embed(page, resources),
+            Input::CopyEnded { link, url, outcome } => desk.end_copy((*link, url), *outcome),
+            Input::CopyMissing { link, url } => {
+                let interval = desk.parameters.interval;
+                desk.copies.miss(desk.now, (*link, url), interval);
+            }
             // An origin that confirms the end of its rescue redirects nobody any more: one interval
             // for visitors who are under way, then its alias may lead back.
             Input::AnswerReceived { link } | Input::ShutdownReceived { link } => {
@@ -164,6 +174,20 @@ impl Brain {
         self.phase
             .next_deadline(&self.desk)
             .is_some_and(|deadline| self.desk.now >= deadline)
+    }
+
+    /// Has copied what is hot, wherever it can be (H3).
+    fn order_copies(&mut self) {
+        let members = match &self.phase {
+            Phase::Sos(sos) => sos.copy_members(),
+            Phase::Normal
+            | Phase::Calling(_)
+            | Phase::Drilling(_)
+            | Phase::Rescue(_)
+            | Phase::Closing(_)
+            | Phase::Drained => Vec::new(),
+        };
+        self.desk.order_copies(&members);
     }
 
     fn tell_state(&mut self, from: ServerState) {

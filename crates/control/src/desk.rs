@@ -3,19 +3,23 @@
 //!
 //! It exists so that the phases (`rescue`) carry only what is true in them. It decides nothing.
 
+mod copying;
+
 use std::time::Duration;
 
 use levee_vocab::{FetchKey, HostName, LinkId, Random, Resource, Timestamp};
 
 use crate::aliases::Aliases;
 use crate::allocation::{Allocation, Nobody};
+use crate::copies::CopyLedger;
 use crate::discovery::{Discovery, Due};
 use crate::input::LoadSample;
 use crate::journal::Journal;
 use crate::load::{Load, Pressure};
-use crate::output::{Output, Reason};
+use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::plan::CrawlPlan;
+use crate::reason::Reason;
 use crate::slots::Slots;
 use crate::view::AliasRecord;
 
@@ -44,6 +48,7 @@ pub(crate) struct Desk {
     pub(crate) aliases: Aliases,
     pub(crate) slots: Slots,
     pub(crate) discovery: Discovery,
+    pub(crate) copies: CopyLedger,
     pub(crate) journal: Journal,
     retired_keys: Vec<RetiredKey>,
     raised: Vec<Resource>,
@@ -83,6 +88,7 @@ impl Desk {
             aliases: Aliases::restore(records),
             slots: Slots::default(),
             discovery: Discovery::default(),
+            copies: CopyLedger::default(),
             journal: Journal::default(),
             retired_keys: Vec::new(),
             raised: Vec::new(),
@@ -118,6 +124,7 @@ impl Desk {
             | Output::DropLink { .. }
             | Output::SearchRegistry { .. }
             | Output::Register { .. }
+            | Output::Copy(_)
             | Output::Explain(_) => 2,
         });
         outputs
@@ -131,6 +138,7 @@ impl Desk {
     /// A control interval is over.
     pub(crate) fn measure(&mut self, sample: &LoadSample) {
         self.interval += 1;
+        self.copies.pass();
         self.load.measure(&self.parameters, sample);
         self.tell_rises();
         self.tell_refusals(sample);

@@ -8,7 +8,11 @@
 //! ```text
 //!   may be redirected?  no ──▶ serve while the link's backlog is short, else wait or be refused
 //!        │ yes
+//!   hot and copied, early budget spent? ─ yes ─▶ redirect to one that holds it, if it has room
+//!        │ no
 //!   direct budget left? yes ─▶ serve          (also what is no larger than the redirect itself)
+//!        │ no
+//!   a rescue server that holds it has room? ─ yes ─▶ redirect
 //!        │ no
 //!   a rescue server has room? ─ yes ─▶ redirect   (round robin by D_redi; large files by hash)
 //!        │ no
@@ -29,7 +33,9 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, Timestamp};
 
+use crate::copies::{Copies, Heat};
 use crate::crawlers::{Ration, Visitor};
+use crate::law::Law;
 use crate::plan::{RedirectPlan, RoutePlan};
 
 mod allowance;
@@ -78,6 +84,10 @@ pub struct Ask {
     pub overhead_bytes: u64,
     /// Hash of the path, the same on every core.
     pub path_hash: u64,
+    /// Hash of host and path, by which its copies are found.
+    pub resource_hash: u64,
+    /// Who holds a copy, by the plan in force.
+    pub copies: Copies,
     /// Time that the link needs for what is admitted already.
     pub backlog: Duration,
     /// How long this request has waited for capacity.
@@ -121,6 +131,8 @@ pub struct Gate {
     rules: Option<Rules>,
     /// T_redi * D_out, for what is served directly.
     direct: Allowance,
+    /// What may be served directly before what is hot and copied is redirected.
+    early: Allowance,
     /// A little less than D_out, for all that goes out; holds up only what is served directly.
     ceiling: Allowance,
     /// D_out, for what visitors get.
@@ -133,13 +145,32 @@ pub struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
+    law: Law,
     usable_share: f64,
     large_file: u64,
 }
 
+/// Whom a request may be redirected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Among {
+    /// Who holds a copy.
+    Holders,
+    /// Anybody, who holds a copy first.
+    All,
+}
+
 impl Rules {
+    /// Whom the law allows when there is no room here.
+    fn among(self) -> Among {
+        match self.law {
+            Law::Combined | Law::Load => Among::All,
+            Law::Resources => Among::Holders,
+        }
+    }
+
     fn of(plan: &RedirectPlan) -> Self {
         Self {
+            law: plan.law,
             usable_share: plan.usable_share,
             large_file: plan.large_file,
         }
@@ -154,6 +185,7 @@ impl Gate {
             plan: Arc::default(),
             rules: None,
             direct: Allowance::with_savings(DIRECT_SAVINGS),
+            early: Allowance::forgetful(),
             ceiling: Allowance::default(),
             total: Allowance::default(),
             targets: Targets::default(),
@@ -172,6 +204,7 @@ impl Gate {
         if let Some(redirect) = &plan.redirect {
             let budgets = [
                 (&mut self.direct, redirect.direct),
+                (&mut self.early, redirect.early),
                 (&mut self.ceiling, redirect.direct_ceiling),
                 (&mut self.total, redirect.usable),
             ];
@@ -226,6 +259,7 @@ impl Gate {
     pub fn note_direct(&mut self, _now: Timestamp, bytes: u64) {
         if self.rules.is_some() {
             self.direct.charge(bytes as f64);
+            self.early.charge(bytes as f64);
             self.ceiling.charge(bytes as f64);
         }
     }
@@ -256,7 +290,10 @@ impl Gate {
         // U stands for the overhead of pages of some size; small answers cost the link more.
         let direct_cost = bytes.max(cost(ask.file_bytes));
         let has_backlog = ask.backlog >= self.limits.backlog_max;
-        let is_direct = !has_backlog && self.has_direct_room(now, bytes);
+        let has_direct_room = !has_backlog && self.has_direct_room(now, bytes);
+        // What is hot makes room for what nobody holds a copy of, once there is little left.
+        let is_early = ask.copies.holders != 0 && ask.copies.heat == Heat::Redirected;
+        let is_direct = has_direct_room && (!is_early || self.early.has_room(now, bytes));
         let may_redirect = self.total.has_room(now, redirect_cost);
         // Answering what is no larger than a redirect is as cheap, and the visitor is done.
         let is_small = ask.file_bytes <= ask.redirect_bytes;
@@ -264,11 +301,19 @@ impl Gate {
             self.total.charge(direct_cost);
             return Verdict::Serve;
         }
-        let hash = (ask.file_bytes >= rules.large_file).then_some(ask.path_hash);
-        if may_redirect && let Some(target) = self.targets.pick(now, ask.file_bytes, hash) {
+        let among = match has_direct_room {
+            true => Among::Holders,
+            false => rules.among(),
+        };
+        if may_redirect && let Some(target) = self.pick(now, ask, rules, among) {
             self.ceiling.charge(redirect_cost);
             self.total.charge(redirect_cost);
             return Verdict::Redirect { target };
+        }
+        // Those that hold it have no room: it is like any other.
+        if has_direct_room {
+            self.total.charge(direct_cost);
+            return Verdict::Serve;
         }
         let used_up = self.targets.are_used_up(ask.file_bytes);
         if used_up && !has_backlog && self.total.has_room_or_is_fresh(now, bytes) {
@@ -276,6 +321,25 @@ impl Gate {
             return Verdict::Serve;
         }
         self.wait_or_refuse(ask)
+    }
+
+    /// A rescue server with room: one that holds a copy, else any where the law allows it.
+    fn pick(&mut self, now: Timestamp, ask: &Ask, rules: Rules, among: Among) -> Option<usize> {
+        let (bytes, holders) = (ask.file_bytes, ask.copies.holders);
+        let holder = match (holders, rules.law, ask.copies.heat) {
+            // The paper on hot spots redirects from T_R on.
+            (0, _, _) | (_, Law::Resources, Heat::Warm) => None,
+            (_, Law::Combined | Law::Load, _) | (_, Law::Resources, Heat::Redirected) => {
+                self.targets.pick_holder(now, bytes, holders)
+            }
+        };
+        match among {
+            Among::Holders => holder,
+            Among::All => holder.or_else(|| {
+                let hash = (bytes >= rules.large_file).then_some(ask.path_hash);
+                self.targets.pick(now, bytes, hash)
+            }),
+        }
     }
 
     /// Whether `bytes` may be served directly. On a small link a single page can be larger than the

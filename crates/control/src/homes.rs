@@ -32,7 +32,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use levee_vocab::{FetchKey, Peers, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, Peers, Timestamp, WebAddress};
 
 /// Times its share of the asks under way that one home may have. Below it chance alone decides.
 const EXCESS: f64 = 2.0;
@@ -137,7 +137,7 @@ impl Homes {
             };
             Member {
                 hash: fnv(FNV_START, name(&peer.alias).as_bytes()),
-                weight: peer.rate.as_kilobytes().max(1) as f64,
+                weight: weight(peer.rate),
                 whose,
             }
         });
@@ -184,10 +184,33 @@ impl Homes {
 
 impl Member {
     fn score(&self, object: u64) -> f64 {
-        let bits = finish(self.hash ^ object) >> 11;
-        let fraction = (bits as f64 + 0.5) / (1_u64 << 53) as f64;
-        -self.weight / fraction.ln()
+        score(self.hash, self.weight, object)
     }
+}
+
+/// Indices of `members` in the order in which they are at home to `object`, as an origin sees them:
+/// each with its alias, and its weight.
+pub(crate) fn home_order<'a>(
+    members: impl Iterator<Item = (&'a WebAddress, ByteRate)>,
+    object: u64,
+) -> Vec<usize> {
+    let scored = members.map(|(alias, rate)| {
+        let hash = fnv(FNV_START, name(alias).as_bytes());
+        (score(hash, weight(rate), object), hash)
+    });
+    let mut scored: Vec<_> = scored.enumerate().collect();
+    scored.sort_by(|(_, (one, a)), (_, (other, b))| other.total_cmp(one).then(a.cmp(b)));
+    scored.into_iter().map(|(index, _)| index).collect()
+}
+
+fn weight(rate: ByteRate) -> f64 {
+    rate.as_kilobytes().max(1) as f64
+}
+
+fn score(hash: u64, weight: f64, object: u64) -> f64 {
+    let bits = finish(hash ^ object) >> 11;
+    let fraction = (bits as f64 + 0.5) / (1_u64 << 53) as f64;
+    -weight / fraction.ln()
 }
 
 /// The hash of an object: of its origin, and its target as sent.

@@ -3,9 +3,9 @@
 //! Why: a flash crowd wants few resources, and smaller spikes come hours before it. Whoever sees
 //! these can have copies made while there is still room on the link.
 //!
-//! How: each core notes requests in an [`ArrivalTable`] of its own. Once an interval [`HotSpots`]
-//! hears what all of them noted, adds it up by resource, and moves one average of inter-arrival
-//! times for each:
+//! How: each core notes requests in an [`ArrivalTable`] of its own. A few times in an interval
+//! [`HotSpots`] hears what all of them noted, adds it up by resource, and moves one average of
+//! inter-arrival times for each:
 //!
 //! ```text
 //!   core ── ArrivalTable ─┐
@@ -39,8 +39,11 @@ pub use watched::{HotSpotStep, ResourcePhase};
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HotSpotInput {
-    /// An interval is over; this is what the cores noted in it, in any order.
-    IntervalEnded(Vec<Arrivals>),
+    /// This is what the cores noted since they told it last, in any order. Several times in a
+    /// control interval.
+    ArrivalsTold(Vec<Arrivals>),
+    /// A control interval is over: what was told in it is shown.
+    IntervalEnded,
     /// The operator changed the thresholds.
     RulesChanged(HotSpotRules),
 }
@@ -52,6 +55,8 @@ pub struct HotSpotOutput {
     pub url: String,
     /// What.
     pub step: HotSpotStep,
+    /// The moving average of the time between two requests.
+    pub gap: Duration,
 }
 
 /// One resource, for people.
@@ -98,17 +103,23 @@ impl HotSpots {
     }
 
     /// Takes one input and says what must be done: what returns to normal first, then the hottest
-    /// resources first, those that are equally hot by their URL. An average is looked at once an
-    /// interval, so there is no deadline in between; intervals without a request are told too.
+    /// resources first, those that are equally hot by their URL. An average is looked at whenever
+    /// arrivals are told, so there is no deadline in between; that there were none is told too.
     pub fn handle(&mut self, now: Timestamp, input: HotSpotInput) -> Vec<HotSpotOutput> {
         let elapsed = now.since(self.now).as_secs_f64();
         self.now = now.max(self.now);
         match input {
-            HotSpotInput::IntervalEnded(arrivals) => {
+            HotSpotInput::ArrivalsTold(arrivals) => {
                 self.take_in(arrivals, elapsed);
                 let mut taken = self.make_room();
                 taken.extend(self.step());
                 in_order(taken)
+            }
+            HotSpotInput::IntervalEnded => {
+                for resource in self.resources.values_mut() {
+                    resource.recent = std::mem::take(&mut resource.counted);
+                }
+                Vec::new()
             }
             HotSpotInput::RulesChanged(rules) => {
                 self.rules = rules;
@@ -142,7 +153,6 @@ impl HotSpots {
         let fading = 0.5_f64.powf(elapsed / CLAIM_HALVES);
         for resource in self.resources.values_mut() {
             resource.claim *= fading;
-            resource.recent = 0;
         }
         let mut sums: BTreeMap<u64, Arrivals> = BTreeMap::new();
         for one in arrivals.into_iter().filter(|one| one.count > 0) {
@@ -191,8 +201,7 @@ impl HotSpots {
             let weight = self.rules.weight(resource.bytes);
             let urgency = resource.gap(self.now) / weight;
             for &step in resource.step(self.now, &self.rules) {
-                let url = resource.url.clone();
-                let output = HotSpotOutput { url, step };
+                let output = resource.told(step);
                 taken.push(Taken { urgency, output });
             }
         }
@@ -206,10 +215,7 @@ fn release(resource: &Watched) -> Option<Taken> {
         ResourcePhase::Cold | ResourcePhase::Back => None,
         ResourcePhase::Copied | ResourcePhase::Redirected => Some(Taken {
             urgency: f64::INFINITY,
-            output: HotSpotOutput {
-                url: resource.url.clone(),
-                step: HotSpotStep::Normal,
-            },
+            output: resource.told(HotSpotStep::Normal),
         }),
     }
 }

@@ -7,7 +7,10 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, LinkId, Peers, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Misses, Peers, WebAddress};
+
+use crate::copies::CopyOutcome;
+use crate::hotspot::HotSpotOutput;
 
 use crate::drill::{DrillOrder, DrillStop};
 
@@ -85,6 +88,31 @@ pub enum Input {
         /// Why.
         loss: LinkLoss,
     },
+    /// Resources changed their heat (H1, H2): what returned to normal first, then the hottest.
+    ResourcesStepped(Vec<HotSpotOutput>),
+    /// A page that was copied embeds these: they are copied with it.
+    EmbeddedFound {
+        /// Host and path of the page.
+        page: String,
+        /// Host and path of each.
+        resources: Vec<String>,
+    },
+    /// A [`crate::CopyOrder`] was carried out, or could not be.
+    CopyEnded {
+        /// The rescue server.
+        link: LinkId,
+        /// Host and path.
+        url: String,
+        /// How.
+        outcome: CopyOutcome,
+    },
+    /// A visitor came back from a rescue server that does not hold what he wanted (H5).
+    CopyMissing {
+        /// The rescue server.
+        link: LinkId,
+        /// Host and path.
+        url: String,
+    },
     /// The operator reloaded the settings.
     ParametersChanged(Box<crate::Parameters>),
     /// The operator wants to rehearse a rescue.
@@ -123,6 +151,8 @@ pub struct RescueCall {
     pub beats: bool,
     /// It is a drill, and over after so long.
     pub drill: Option<Duration>,
+    /// What we shall do with a request for something that we do not hold.
+    pub misses: Misses,
 }
 
 /// Why an SOS led to nothing.

@@ -10,7 +10,8 @@ use std::fmt::Write;
 use levee_vocab::Timestamp;
 
 use crate::input::Input;
-use crate::output::{Output, Reason};
+use crate::output::Output;
+use crate::reason::Reason;
 use crate::view::Entry;
 
 /// Decisions that are kept: some minutes of a busy rescue.

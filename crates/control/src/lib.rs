@@ -16,6 +16,7 @@
 mod aliases;
 mod allocation;
 mod brain;
+mod copies;
 mod crawlers;
 mod desk;
 mod discovery;
@@ -25,6 +26,7 @@ mod homes;
 mod hotspot;
 mod input;
 mod journal;
+mod law;
 mod link_estimate;
 mod load;
 mod output;
@@ -34,6 +36,7 @@ mod purges;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+mod reason;
 mod redirect;
 mod rescue;
 mod slots;
@@ -43,6 +46,7 @@ mod view;
 mod way_back;
 
 pub use brain::Brain;
+pub use copies::{Copies, CopyMeans, CopyOrder, CopyOutcome, Embedded, Heat, HotRoute};
 pub use crawlers::{
     Block, CrawlerNames, CrawlerWatch, Named, Noted, PageRequest, RecognisedBy, Visitor,
 };
@@ -59,16 +63,18 @@ pub use hotspot::{
 pub use input::{
     Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,
 };
+pub use law::{HotSpotPolicy, Law, Replication};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
-pub use output::{Output, Reason, ShutdownCause};
+pub use output::{Output, ShutdownCause};
 pub use parameters::{Drills, ParameterError, Parameters, Thresholds};
 pub use plan::{
     CrawlPlan, Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
 };
 pub use purges::{Confirmation, PurgeInput, PurgeOutcome, PurgeOutput, Purges};
+pub use reason::Reason;
 pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,
 };
-pub use view::{AliasRecord, BrainView, Entry, PhaseName, RescueView};
+pub use view::{AliasRecord, BrainView, Entry, HotView, PhaseName, RescueView};
 pub use way_back::{Comeback, Onward, REDIRECTS_MAX, Signature, WayBack};

@@ -4,12 +4,12 @@
 //! dashboard and the log show as it is.
 
 use std::fmt;
-use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, LinkId, Peer, Resource, ServerState, WebAddress};
+use levee_vocab::{ByteRate, LinkId, Peer, WebAddress};
 
-use crate::drill::{DrillEnd, DrillRefusal};
+use crate::copies::CopyOrder;
 use crate::input::{Candidate, RescueCall};
+use crate::reason::Reason;
 
 /// Something that must be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +77,8 @@ pub enum Output {
         /// d_free.
         free: ByteRate,
     },
+    /// Have a rescue server hold a resource (H3). The shell answers with `CopyEnded`.
+    Copy(CopyOrder),
     /// Hand the new route plan, `Brain::plan`, to every core.
     SwapPlan,
     /// Write the aliases given out, `Brain::aliases`, to the state folder before they are used.
@@ -106,109 +108,6 @@ pub enum ShutdownCause {
     RealCall,
 }
 
-/// A decision, for people.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Reason {
-    /// The server's state changed.
-    StateChanged {
-        /// From.
-        from: ServerState,
-        /// To.
-        to: ServerState,
-    },
-    /// A load level rose above a threshold.
-    LoadRose {
-        /// Which resource.
-        resource: Resource,
-        /// Its level, 1 is capacity.
-        level: f64,
-        /// The threshold.
-        threshold: f64,
-    },
-    /// Redirecting began or changed by much, or ended (`threshold` is T_redi).
-    RedirectThreshold {
-        /// T_redi, share of D_out.
-        threshold: f64,
-        /// R_redi of the last interval, requests a second.
-        redirects: f64,
-    },
-    /// Help is asked of this candidate.
-    Asked {
-        /// The candidate.
-        site: HostName,
-        /// What it offered in the registry.
-        free: ByteRate,
-    },
-    /// A rescue began; `rate` is D_redi.
-    RescueBegan {
-        /// The other side.
-        peer: HostName,
-        /// D_redi.
-        rate: ByteRate,
-    },
-    /// A rescue ended.
-    RescueEnded {
-        /// The other side.
-        peer: HostName,
-        /// Why, in the imperative of who ended it, e.g. `crowd has left`.
-        why: &'static str,
-    },
-    /// D_redi of a rescue changed.
-    RateChanged {
-        /// The other side.
-        peer: HostName,
-        /// Before.
-        from: ByteRate,
-        /// Now.
-        to: ByteRate,
-    },
-    /// A candidate did not help.
-    NotHelped {
-        /// The candidate.
-        site: HostName,
-        /// Why.
-        why: &'static str,
-    },
-    /// We did not accept an SOS.
-    SosRejected {
-        /// Who asked.
-        origin: HostName,
-        /// Why.
-        why: &'static str,
-    },
-    /// We rehearse a rescue.
-    DrillBegan {
-        /// For how long at most.
-        length: Duration,
-    },
-    /// We do not rehearse.
-    DrillRefused {
-        /// Why.
-        why: DrillRefusal,
-    },
-    /// We take part in the drill of another.
-    DrillJoined {
-        /// Whose it is.
-        site: HostName,
-        /// For how long at most.
-        length: Duration,
-    },
-    /// Our drill is over.
-    DrillEnded {
-        /// Why.
-        why: DrillEnd,
-    },
-    /// Nobody is left to ask.
-    NoCandidate,
-    /// Requests were refused in the last interval.
-    Refusing {
-        /// How many.
-        requests: u64,
-        /// Over this time.
-        elapsed: Duration,
-    },
-}
-
 impl fmt::Display for ShutdownCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.why())
@@ -229,68 +128,4 @@ impl ShutdownCause {
             Self::RealCall => "a site in need calls, and a drill gives way",
         }
     }
-}
-
-/// A plain sentence, as the status page and the log show it.
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StateChanged { from, to } => write!(f, "state changed from {from} to {to}"),
-            Self::LoadRose {
-                resource,
-                level,
-                threshold,
-            } => write!(
-                f,
-                "{resource} is at {} %, above {} %",
-                percent(*level),
-                percent(*threshold)
-            ),
-            Self::RedirectThreshold {
-                threshold,
-                redirects,
-            } => write!(
-                f,
-                "redirecting above {} % of the usable link, {redirects:.1} redirects a second",
-                percent(*threshold)
-            ),
-            Self::Asked { site, free } => {
-                write!(f, "asking {site} for help: it offers {free}")
-            }
-            Self::RescueBegan { peer, rate } => {
-                write!(f, "rescue with {peer} began: redirects up to {rate}")
-            }
-            Self::RescueEnded { peer, why } => write!(f, "rescue with {peer} ended: {why}"),
-            Self::RateChanged { peer, from, to } => {
-                write!(f, "redirect rate with {peer} changed from {from} to {to}")
-            }
-            Self::NotHelped { site, why } => write!(f, "{site} does not help: {why}"),
-            Self::SosRejected { origin, why } => {
-                write!(f, "rejected the call of {origin}: {why}")
-            }
-            Self::DrillBegan { length } => write!(
-                f,
-                "a drill began: a rehearsal of a rescue, of {} s at most",
-                length.as_secs()
-            ),
-            Self::DrillRefused { why } => write!(f, "no drill: {why}"),
-            Self::DrillJoined { site, length } => write!(
-                f,
-                "taking part in a drill of {site}, of {} s at most; no crowd is behind it",
-                length.as_secs()
-            ),
-            Self::DrillEnded { why } => write!(f, "the drill is over: {why}"),
-            Self::NoCandidate => f.write_str("nobody is left to ask for help"),
-            Self::Refusing { requests, elapsed } => write!(
-                f,
-                "refused {requests} requests in {:.1} s for lack of capacity",
-                elapsed.as_secs_f64()
-            ),
-        }
-    }
-}
-
-/// A share as a whole number of percent.
-fn percent(share: f64) -> i64 {
-    (share * 100.0).round() as i64
 }

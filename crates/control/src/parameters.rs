@@ -9,6 +9,8 @@ use std::time::Duration;
 use levee_vocab::{ByteRate, HostName, WebAddress};
 use thiserror::Error;
 
+use crate::law::HotSpotPolicy;
+
 /// Load levels at which something happens, as shares of capacity (0.75 is 75 %).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
@@ -68,6 +70,8 @@ pub struct Parameters {
     pub registry_period: Duration,
     /// Whether this site takes part in the drills of others. Default yes.
     pub drills: Drills,
+    /// What is done about hot spots.
+    pub hot_spots: HotSpotPolicy,
 }
 
 /// What a site says to a drill of another.
@@ -126,6 +130,7 @@ impl Parameters {
             candidates_max: 16,
             registry_period: Duration::from_secs(10),
             drills: Drills::Joined,
+            hot_spots: HotSpotPolicy::default(),
         }
     }
 
@@ -286,6 +291,9 @@ impl Parameters {
         let value = self.candidates_max;
         let fits = (1..=64).contains(&value);
         check("rescue.candidates_max", value.to_string(), fits, "[1, 64]");
+        let value = self.hot_spots.replicas;
+        let fits = (1..=64).contains(&value);
+        check("hot_spots.replicas", value.to_string(), fits, "[1, 64]");
         let fits = self.alias_host.len() <= ALIAS_HOST_MAX
             && !self.alias_host.contains('.')
             && self.alias_host.parse::<HostName>().is_ok();

@@ -8,10 +8,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, ServerState, Timestamp, WebAddress};
+use levee_vocab::{
+    ByteRate, FetchKey, HostName, LinkId, Misses, ServerState, Timestamp, WebAddress,
+};
 
+use crate::copies::HotRoute;
 use crate::drill::DrillPlan;
 use crate::homes::Homes;
+use crate::law::Law;
 
 /// What the cores need to know.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,6 +52,13 @@ pub struct CrawlPlan {
 /// How an origin server in SOS redirects in this interval (R5, R6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedirectPlan {
+    /// The control law: whom a request may be redirected to.
+    pub law: Law,
+    /// What may be served directly before resources that are to be redirected are, in accounted
+    /// bytes a second: as `direct`, but for these alone.
+    pub early: ByteRate,
+    /// Hot resources, and who holds them. The same list until it changes.
+    pub hot: Arc<[HotRoute]>,
     /// T_redi * D_out: what may be served directly, in accounted bytes a second.
     pub direct: ByteRate,
     /// What may go out in all while anything is served directly: midway between T_high * D_out and
@@ -122,6 +133,8 @@ pub struct OriginRoute {
     pub ttl: Duration,
     /// Who may be asked for an object before the origin; none where nobody else helps it.
     pub homes: Option<Arc<Homes>>,
+    /// What we do with a request for something that we do not hold.
+    pub misses: Misses,
     /// Live, ending or over.
     pub phase: OriginPhase,
 }

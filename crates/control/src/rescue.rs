@@ -76,18 +76,19 @@
 //! ```
 
 pub(crate) mod calls;
+mod drafting;
 pub(crate) mod drilling;
 pub(crate) mod rescued;
 pub(crate) mod rescuing;
 
 use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 
-use crate::allocation::Need;
 use crate::desk::Desk;
 use crate::drill::{DrillPlan, DrillRefusal, DrillStop, DrillView};
 use crate::input::{Input, Rejection};
 use crate::output::{Output, ShutdownCause};
 use crate::rescue::calls::Calls;
+pub(crate) use crate::rescue::drafting::measure_need;
 use crate::rescue::drilling::{Drilling, begin, in_drill, refuse};
 use crate::rescue::rescued::{Offer, Sos};
 use crate::rescue::rescuing::{Closing, Rescue, reject};
@@ -128,7 +129,7 @@ pub(crate) fn transition(desk: &mut Desk, phase: Phase, input: &Input) -> Phase 
 /// The row of [`Phase::Normal`].
 fn normal(desk: &mut Desk, input: &Input) -> Phase {
     match input {
-        Input::IntervalEnded(_) => {
+        Input::IntervalEnded(_) | Input::ResourcesStepped(_) => {
             measure_need(desk);
             call_for_help(desk, Calls::default())
         }
@@ -150,6 +151,9 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
         | Input::DrillStopped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_) => Phase::Normal,
     }
 }
@@ -157,7 +161,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
 /// The row of [`Phase::Calling`].
 fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
     match input {
-        Input::IntervalEnded(_) => {
+        Input::IntervalEnded(_) | Input::ResourcesStepped(_) => {
             measure_need(desk);
             call_for_help(desk, calls)
         }
@@ -196,6 +200,9 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_) => Phase::Calling(calls),
     }
 }
@@ -236,6 +243,10 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_) => Phase::Sos(sos),
     }
 }
@@ -269,9 +280,11 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
-        | Input::DrillStopped(DrillStop::Client | DrillStop::ClientLost | DrillStop::Reload) => {
-            Phase::Rescue(rescue)
-        }
+        | Input::DrillStopped(DrillStop::Client | DrillStop::ClientLost | DrillStop::Reload)
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. } => Phase::Rescue(rescue),
         Input::PeersReceived { link, peers } => {
             rescue.peers_told(desk, *link, peers);
             Phase::Rescue(rescue)
@@ -303,6 +316,10 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
         | Input::DrillStopped(_)
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_) => Phase::Closing(closing),
     }
 }
@@ -329,6 +346,10 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_)
         | Input::DrillStopped(_)
         | Input::DrainStarted => Phase::Drained,
@@ -421,16 +442,6 @@ fn settle_calls(calls: Calls) -> Phase {
     }
 }
 
-/// Initial allocation: help is needed above T_alert.
-pub(crate) fn measure_need(desk: &mut Desk) {
-    let need = if desk.load.is_above(desk.parameters.thresholds.alert) {
-        Need::OneMore
-    } else {
-        Need::None
-    };
-    desk.allocation.set_need(need);
-}
-
 /// Somebody accepted a call that we gave up: it must not keep its reservation for us.
 fn too_late(desk: &mut Desk, link: LinkId, phase: Phase) -> Phase {
     desk.act(Output::DropLink { link });
@@ -468,6 +479,10 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_)
         | Input::DrillOrdered(_)
         | Input::DrillStopped(_)

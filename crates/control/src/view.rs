@@ -1,10 +1,13 @@
 //! What a Brain shows of itself: to the status page, to the state folder, and to stories.
 
+use std::time::Duration;
+
 use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, Timestamp, WebAddress};
 
+use crate::copies::Heat;
 use crate::drill::DrillView;
 use crate::input::Candidate;
-use crate::output::Reason;
+use crate::reason::Reason;
 
 /// The whole of a Brain's mind, for people.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +32,8 @@ pub struct BrainView {
     pub origins: Vec<RescueView>,
     /// The drill that we hold or take part in.
     pub drill: Option<DrillView>,
+    /// Hot resources and their copies, the hottest first.
+    pub hot: Vec<HotView>,
     /// Candidates, best first.
     pub candidates: Vec<Candidate>,
     /// The last decisions, oldest first.
@@ -71,6 +76,23 @@ pub struct RescueView {
     pub rate: ByteRate,
     /// d_redi(S_r) or d_resc(S_o) of the last interval.
     pub used: ByteRate,
+}
+
+/// A resource that is copied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotView {
+    /// Host and path.
+    pub url: String,
+    /// How hot it is.
+    pub heat: Heat,
+    /// The time between two requests when it became that hot.
+    pub gap: Duration,
+    /// Rescue servers that hold it, by their links.
+    pub holders: Vec<LinkId>,
+    /// Copies that are being made.
+    pub under_way: usize,
+    /// The page that embeds it, where it is not hot of its own.
+    pub page: Option<String>,
 }
 
 /// One decision and when it was made.

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use fixtures::{accepted, at, called, candidate, parameters};
 use levee_control::{
-    Ask, Brain, Gate, GateLimits, Input, LoadSample, Output, Redirectability, Traffic, Verdict,
-    Visitor,
+    Ask, Brain, Copies, Gate, GateLimits, Input, LoadSample, Output, Redirectability, Traffic,
+    Verdict, Visitor,
 };
 use levee_vocab::{ByteRate, LinkId, Random, ServerState, Timestamp};
 
@@ -123,6 +123,8 @@ impl Site {
                 redirect_bytes: REDIRECT_BYTES,
                 overhead_bytes: OVERHEAD_BYTES,
                 path_hash: 1,
+                resource_hash: 0,
+                copies: Copies::NONE,
                 backlog: Duration::from_secs_f64(self.backlog / LINK),
                 waited: self.now.since(since),
             };

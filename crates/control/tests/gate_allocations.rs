@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use fixtures::{accepted, at, called, candidate, own, parameters};
 use levee_control::{
-    Ask, Brain, Gate, GateLimits, Input, RecognisedBy, Redirectability, Traffic, Verdict, Visitor,
+    Ask, Brain, Copies, Gate, GateLimits, Input, RecognisedBy, Redirectability, Traffic, Verdict,
+    Visitor,
 };
 
 #[test]
@@ -69,6 +70,8 @@ fn ask(number: u64) -> Ask {
         redirect_bytes: 227,
         overhead_bytes: 358,
         path_hash: number % 10,
+        resource_hash: 0,
+        copies: Copies::NONE,
         backlog: Duration::from_millis(number % 2000),
         waited: Duration::from_millis(number),
     }

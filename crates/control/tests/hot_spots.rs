@@ -58,7 +58,7 @@ fn play(asked: &[Asked], tables: &mut [ArrivalTable]) -> (HotSpots, Vec<(u64, Ho
             note(&mut tables[turn], *asked);
         }
         let told = tables.iter_mut().flat_map(ArrivalTable::take).collect();
-        let outputs = spots.handle(now, HotSpotInput::IntervalEnded(told));
+        let outputs = spots.handle(now, HotSpotInput::ArrivalsTold(told));
         let second = now.as_nanoseconds() / 1_000_000_000;
         steps.extend(outputs.into_iter().map(|output| (second, output)));
     }
@@ -160,7 +160,7 @@ fn outputs_have_one_order_whatever_the_order_of_the_cores() {
         told.rotate_left(1);
         let mut spots = HotSpots::new(HotSpotRules::default(), DEFAULT_PLACES);
         let now = Timestamp::from_seconds(1);
-        outputs.push(spots.handle(now, HotSpotInput::IntervalEnded(told.clone())));
+        outputs.push(spots.handle(now, HotSpotInput::ArrivalsTold(told.clone())));
     }
     let urls: Vec<_> = outputs[0].iter().map(|output| &output.url).collect();
     let hottest_first = ["a.example/3", "a.example/9", "a.example/5"];
@@ -175,13 +175,13 @@ fn a_resource_that_loses_its_place_is_no_longer_redirected() {
     let first = tell(&evenly(1, 40.0, 0..1), 256);
     spots.handle(
         Timestamp::from_seconds(1),
-        HotSpotInput::IntervalEnded(first),
+        HotSpotInput::ArrivalsTold(first),
     );
     let mut others = tell(&evenly(2, 400.0, 1..2), 256);
     others.extend(tell(&evenly(3, 400.0, 1..2), 256));
     let outputs = spots.handle(
         Timestamp::from_seconds(2),
-        HotSpotInput::IntervalEnded(others),
+        HotSpotInput::ArrivalsTold(others),
     );
     assert_eq!(outputs[0].url, "a.example/1");
     assert_eq!(outputs[0].step, HotSpotStep::Normal);
@@ -202,8 +202,9 @@ fn a_url_that_is_too_long_to_be_kept_is_counted_and_never_copied() {
         core.note(Timestamp::from_milliseconds(number), &arrival);
     }
     let mut spots = HotSpots::new(HotSpotRules::default(), DEFAULT_PLACES);
-    let input = HotSpotInput::IntervalEnded(core.take());
+    let input = HotSpotInput::ArrivalsTold(core.take());
     assert_eq!(spots.handle(Timestamp::from_seconds(1), input), []);
+    spots.handle(Timestamp::from_seconds(1), HotSpotInput::IntervalEnded);
     assert_eq!(spots.view()[0].recent, 1000);
     assert_eq!(spots.view()[0].phase, ResourcePhase::Cold);
 }
@@ -336,7 +337,8 @@ proptest! {
                 .copied()
                 .filter(|one| one.at >= from && one.at < now)
                 .collect();
-            spots.handle(now, HotSpotInput::IntervalEnded(tell(&part, 4)));
+            spots.handle(now, HotSpotInput::ArrivalsTold(tell(&part, 4)));
+            spots.handle(now, HotSpotInput::IntervalEnded);
             seen.extend(&part);
             let gaps = part.windows(2).map(|pair| pair[1].at.since(pair[0].at).as_secs_f64());
             let gaps: Vec<f64> = gaps.collect();
@@ -372,7 +374,8 @@ proptest! {
                 }
             }
             let now = Timestamp::from_seconds(second + 1);
-            spots.handle(now, HotSpotInput::IntervalEnded(tell(&asked, 256)));
+            spots.handle(now, HotSpotInput::ArrivalsTold(tell(&asked, 256)));
+            spots.handle(now, HotSpotInput::IntervalEnded);
             let views = spots.view();
             prop_assert!(views.len() <= places);
             prop_assert!(views.iter().any(|view| view.url == "a.example/1"));

@@ -18,7 +18,10 @@ use fixtures::{
     accepted, call, candidate, drill_call, drill_order, joined, own, parameters, peers,
     with_redirects, with_rescue,
 };
-use levee_control::{Brain, DrillStop, Input, LinkLoss, Output, Parameters, PhaseName, Rejection};
+use levee_control::{
+    Brain, CopyOutcome, DrillStop, HotSpotOutput, HotSpotStep, Input, LinkLoss, Output, Parameters,
+    PhaseName, Rejection,
+};
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
 const ASKED: LinkId = LinkId::Outbound(1);
@@ -60,6 +63,7 @@ fn histories() -> Vec<(&'static str, Vec<Input>)> {
 fn inputs() -> Vec<(&'static str, Input)> {
     let mut inputs = measurements();
     inputs.extend(messages());
+    inputs.extend(copies());
     let mut outside = parameters("www.own.example");
     outside.rescue_port = 0;
     inputs.extend([
@@ -109,6 +113,40 @@ fn measurements() -> Vec<(&'static str, Input)> {
             Input::IntervalEnded(with_rescue(own(100), ORIGIN, 600)),
         ),
         ("CandidatesFound", Input::CandidatesFound(found)),
+    ]
+}
+
+/// What becomes hot, and what becomes of its copies.
+fn copies() -> Vec<(&'static str, Input)> {
+    let url = || "www.own.example/page".to_owned();
+    let stepped = |step| {
+        let gap = Duration::from_millis(400);
+        let url = url();
+        Input::ResourcesStepped(vec![HotSpotOutput { url, step, gap }])
+    };
+    let (link, outcome) = (ASKED, CopyOutcome::Held);
+    vec![
+        ("ResourcesStepped(copy)", stepped(HotSpotStep::Copy)),
+        ("ResourcesStepped(normal)", stepped(HotSpotStep::Normal)),
+        (
+            "EmbeddedFound",
+            Input::EmbeddedFound {
+                page: url(),
+                resources: vec!["www.own.example/image".to_owned()],
+            },
+        ),
+        (
+            "CopyEnded(never ordered)",
+            Input::CopyEnded {
+                link,
+                url: url(),
+                outcome,
+            },
+        ),
+        (
+            "CopyMissing(never ordered)",
+            Input::CopyMissing { link, url: url() },
+        ),
     ]
 }
 

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Brain, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason, RoutePlan,
+    Brain, CopyOrder, CopyOutcome, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters,
+    Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
@@ -60,11 +61,17 @@ pub struct BrainTask {
     pub cores: usize,
     /// Most open connections.
     pub connections_max: usize,
+    /// Where copies to be made are ordered; answered among the events.
+    pub copies: mpsc::Sender<CopyOrder>,
     /// What links and registry tell.
     pub events: mpsc::Receiver<Input>,
     /// What the operator wants.
     pub orders: mpsc::Receiver<Order>,
 }
+
+/// Looks at the cores' arrivals in a control interval. What a core noted is told at the next look
+/// and added up at the one after it, so a step is known half an interval late at most.
+const LOOKS: u32 = 4;
 
 /// A drained Brain has told everybody by then, or they are not listening.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
@@ -77,7 +84,7 @@ impl BrainTask {
         let clock = Clock;
         let (cores, connections_max) = (self.cores, self.connections_max);
         let mut sampler = Sampler::start(&self.front, clock.now(), cores, connections_max);
-        let mut ticks = self.ticks();
+        let (mut ticks, mut looks) = (self.ticks(), self.looks());
         self.publish();
         // Ready before the first interval is over.
         self.show(&sampler);
@@ -101,6 +108,12 @@ impl BrainTask {
                     self.measure_link(&mut sampler);
                     Input::IntervalEnded(sample)
                 }
+                _ = looks.tick() => {
+                    for input in sampler.look(&self.front, clock.now()) {
+                        self.handle(input, &mut sampler);
+                    }
+                    continue;
+                }
                 Some(input) = self.events.recv() => input,
                 () = tokio::time::sleep(deadline) => Input::TimerFired,
             };
@@ -108,7 +121,7 @@ impl BrainTask {
             let changed = matches!(input, Input::ParametersChanged(_));
             self.handle(input, &mut sampler);
             if changed {
-                ticks = self.ticks();
+                (ticks, looks) = (self.ticks(), self.looks());
             }
             if ended {
                 self.show(&sampler);
@@ -122,6 +135,14 @@ impl BrainTask {
         // A late tick is not made up for: the interval was longer, and the sample says so.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ticks
+    }
+
+    /// When to look at what cores are asked for: what becomes hot is known well within an interval.
+    fn looks(&self) -> tokio::time::Interval {
+        let period = self.brain.parameters().interval / LOOKS;
+        let mut looks = tokio::time::interval_at(Instant::now() + period, period);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        looks
     }
 
     fn handle(&mut self, input: Input, sampler: &mut Sampler) {
@@ -172,6 +193,7 @@ impl BrainTask {
             Output::SwapPlan => self.publish(),
             Output::RememberAliases => return self.remember(),
             Output::Explain(reason) => tell(reason),
+            Output::Copy(order) => inputs.extend(self.copy(order)),
             Output::CallForHelp { .. }
             | Output::AcceptSos { .. }
             | Output::RejectSos { .. }
@@ -189,6 +211,15 @@ impl BrainTask {
             }
         }
         Remembered::Yes
+    }
+
+    /// Hands an order to the replicator. Where that is too busy, or gone, the order failed.
+    fn copy(&self, order: &CopyOrder) -> Option<Input> {
+        self.copies.try_send(order.clone()).err().map(|_| {
+            let CopyOrder { link, url, .. } = order.clone();
+            let outcome = CopyOutcome::Failed;
+            Input::CopyEnded { link, url, outcome }
+        })
     }
 
     /// Each core gets its part of the budgets by the requests that it has had.
@@ -314,13 +345,18 @@ fn tell(reason: &Reason) {
         | Reason::DrillBegan { .. }
         | Reason::DrillRefused { .. }
         | Reason::DrillJoined { .. }
-        | Reason::DrillEnded { .. } => tracing::info!("{reason}"),
+        | Reason::DrillEnded { .. }
+        | Reason::CallingEarly { .. }
+        | Reason::Copying { .. }
+        | Reason::RedirectingResource { .. }
+        | Reason::ServedHere { .. } => tracing::info!("{reason}"),
         Reason::NoCandidate | Reason::Refusing { .. } => tracing::warn!("{reason}"),
         Reason::LoadRose { .. }
         | Reason::RedirectThreshold { .. }
         | Reason::Asked { .. }
         | Reason::RateChanged { .. }
         | Reason::NotHelped { .. }
+        | Reason::CopyRefused { .. }
         | Reason::SosRejected { .. } => tracing::debug!("{reason}"),
     }
 }

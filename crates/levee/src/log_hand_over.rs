@@ -118,7 +118,7 @@ async fn post(origin: &OriginRoute, key: &str, body: &[u8]) -> Result<(), String
 #[cfg(test)]
 mod tests {
     use levee_control::OriginPhase;
-    use levee_vocab::{LinkId, Timestamp, WebAddress};
+    use levee_vocab::{LinkId, Misses, Timestamp, WebAddress};
 
     use super::*;
 
@@ -135,6 +135,7 @@ mod tests {
             key: None,
             ttl: Duration::from_secs(60),
             homes: None,
+            misses: Misses::Fetch,
             phase,
         })
     }

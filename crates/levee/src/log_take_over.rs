@@ -123,7 +123,7 @@ impl TakeOver {
 mod tests {
     use std::time::Duration;
 
-    use levee_control::{RedirectPlan, Target};
+    use levee_control::{Law, RedirectPlan, Target};
     use levee_observe::{LogFormat, LogTarget};
     use levee_vocab::{ByteRate, WebAddress};
 
@@ -132,6 +132,9 @@ mod tests {
     fn plan(targets: Vec<Target>) -> Arc<RoutePlan> {
         Arc::new(RoutePlan {
             redirect: Some(RedirectPlan {
+                law: Law::Load,
+                early: ByteRate::ZERO,
+                hot: Arc::default(),
                 direct: ByteRate::ZERO,
                 direct_ceiling: ByteRate::ZERO,
                 usable: ByteRate::ZERO,

@@ -344,6 +344,8 @@ impl Parts {
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
+        // Nobody replicates here yet: every order fails, and is tried again later and later.
+        let (copies, _) = mpsc::channel(1);
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
@@ -363,6 +365,7 @@ impl Parts {
             plans,
             cores: self.cores,
             connections_max: self.settings.limits.connections,
+            copies,
             events: inbox,
             orders: orders_inbox,
         };

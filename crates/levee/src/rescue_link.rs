@@ -190,6 +190,7 @@ impl RescueLinks {
             Output::DropLink { link } => (link, Order::Drop { link }),
             Output::SearchRegistry { .. }
             | Output::Register { .. }
+            | Output::Copy(_)
             | Output::SwapPlan
             | Output::RememberAliases
             | Output::Explain(_) => return Obeyed::NotForLinks,

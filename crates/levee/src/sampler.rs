@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    BrainView, HotSpotInput, HotSpotRules, HotSpots, LoadSample, OriginPhase, ResourceView,
-    RoutePlan, Traffic,
+    BrainView, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpots, Input, LoadSample, OriginPhase,
+    ResourceView, RoutePlan, Traffic,
 };
 use levee_net::cpu_time;
-use levee_proxy::{Front, Sample, SlotSample};
+use levee_proxy::{CoreNotes, Front, MissingCopy, Sample, SlotSample};
 use levee_vocab::{LinkId, Timestamp};
 
 /// Intervals of redirects that are at risk when a rescue server proves dead: so long may a hang go
@@ -32,6 +32,8 @@ pub struct Sampler {
     plan: Arc<RoutePlan>,
     hot_spots: HotSpots,
     resources: Vec<ResourceView>,
+    /// When the cores were last told to tell what they were asked for.
+    looked: Timestamp,
     /// What each running rescue has had since it began.
     served: BTreeMap<LinkId, Traffic>,
     /// Redirects of the last intervals to each rescue server, newest last.
@@ -71,6 +73,7 @@ impl Sampler {
             plan: Arc::default(),
             hot_spots: HotSpots::new(HotSpotRules::default(), WATCHED_PLACES),
             resources: Vec::new(),
+            looked: now,
             served: BTreeMap::new(),
             recent: BTreeMap::new(),
             redirects_at_risk: 0,
@@ -90,8 +93,9 @@ impl Sampler {
     ) -> LoadSample {
         self.before = std::mem::replace(&mut self.now, Reading::take(front, now));
         self.plan = plan;
-        self.watch_resources();
-        self.note_missing();
+        self.hot_spots
+            .handle(self.looked, HotSpotInput::IntervalEnded);
+        self.resources = self.hot_spots.view();
         let elapsed = self.elapsed();
         let (sample, before) = (&self.now.sample, &self.before.sample);
         let mut load = LoadSample {
@@ -188,25 +192,33 @@ impl Sampler {
         (self.now.sample.connections, self.connections_max)
     }
 
-    /// Adds up what the cores were asked for (H1). They were told to tell it at the reading before
-    /// this one, so that is when it was true: by now each resource would seem to have paused.
-    fn watch_resources(&mut self) {
-        let arrivals = std::mem::take(&mut self.now.sample.arrivals);
-        let input = HotSpotInput::IntervalEnded(arrivals);
-        for output in self.hot_spots.handle(self.before.at, input) {
-            tracing::debug!(url = output.url, step = ?output.step, "a resource changed its heat");
+    /// Takes the cores' notes: adds up what they were asked for (H1), and says which resources
+    /// changed their heat, and which copies visitors did not find (H5). The cores were told to tell
+    /// it at the look before this one, so that is when it was true: by now each resource would seem
+    /// to have paused.
+    pub fn look(&mut self, front: &Front, now: Timestamp) -> Vec<Input> {
+        let CoreNotes {
+            arrivals,
+            mut missing,
+        } = front.take_notes();
+        let looked = std::mem::replace(&mut self.looked, now);
+        let told = HotSpotInput::ArrivalsTold(arrivals);
+        let steps = self.hot_spots.handle(looked, told);
+        for HotSpotOutput { url, step, gap } in &steps {
+            tracing::debug!(url, ?step, ?gap, "a resource changed its heat");
         }
-        self.resources = self.hot_spots.view();
-    }
-
-    /// Gathers what visitors brought back; each core tells a copy once.
-    fn note_missing(&mut self) {
-        let mut missing = std::mem::take(&mut self.now.sample.missing);
+        // Each core tells a copy once.
         missing.sort_unstable_by(|a, b| (a.link, &a.url).cmp(&(b.link, &b.url)));
         missing.dedup();
-        for copy in missing {
-            tracing::debug!(link = %copy.link, url = copy.url, "a rescue server lacks a copy");
+        let mut inputs = Vec::new();
+        if !steps.is_empty() {
+            inputs.push(Input::ResourcesStepped(steps));
         }
+        inputs.extend(missing.into_iter().map(|MissingCopy { link, url }| {
+            tracing::debug!(%link, url, "a rescue server lacks a copy");
+            Input::CopyMissing { link, url }
+        }));
+        inputs
     }
 
     fn cpu_level(&self) -> f64 {

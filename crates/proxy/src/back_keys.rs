@@ -192,6 +192,7 @@ mod tests {
             key,
             ttl: Duration::from_secs(60),
             homes: None,
+            misses: levee_vocab::Misses::Fetch,
             phase: OriginPhase::Live,
         });
         let mut plan = RoutePlan::default();

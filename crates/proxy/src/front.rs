@@ -26,11 +26,11 @@ use thiserror::Error;
 
 use crate::connection::Introduction;
 use crate::counters::CoreCounters;
-use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech, Told};
+use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
 use crate::pacer::Link;
-use crate::sample::Sample;
+use crate::sample::{CoreNotes, Sample};
 use crate::settings::{Cleartext, FrontSettings};
 use crate::site::SiteTable;
 use crate::tls::TlsOffer;
@@ -88,7 +88,7 @@ pub struct Front {
     addresses: Vec<SocketAddr>,
     cores: Vec<RunningCore>,
     link: Option<Arc<Link>>,
-    told: Arc<Shared<Told>>,
+    told: Arc<Shared<CoreNotes>>,
     /// Connections opened from inside.
     visits: AtomicUsize,
 }
@@ -190,21 +190,25 @@ impl Front {
         }
     }
 
-    /// Reads all counters. Arrivals are those between the last two readings.
+    /// Reads all counters.
     pub fn sample(&self) -> Sample {
         let mut sample = Sample::default();
         for core in &self.cores {
             core.counters.add_to(&mut sample);
         }
         sample.link = self.link.as_ref().map(|link| link.sample(Clock.now()));
-        let told = self.told.replace(Told::default());
-        sample.arrivals = told.arrivals;
-        sample.missing = told.missing;
+        sample
+    }
+
+    /// What the cores noted, core after core, between the last two calls of this; and has them put
+    /// together what came since.
+    pub fn take_notes(&self) -> CoreNotes {
+        let notes = self.told.replace(CoreNotes::default());
         for core in &self.cores {
             let place = Arc::clone(&self.told);
             core.sender.send(Message::TellArrivals(place));
         }
-        sample
+        notes
     }
 
     /// Requests that each core has had, for sharing budgets out by demand.

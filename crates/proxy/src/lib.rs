@@ -60,7 +60,7 @@ pub use histogram::LatencyCounts;
 pub use missing::MissingCopy;
 pub use pacer::{Class, Link};
 pub use request::DRILL_FIELD;
-pub use sample::{Comebacks, Handshakes, LinkSample, Sample, SentBack, SlotSample};
+pub use sample::{Comebacks, CoreNotes, Handshakes, LinkSample, Sample, SentBack, SlotSample};
 pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;

@@ -116,6 +116,8 @@ impl ParkedQueue {
 
 #[cfg(test)]
 mod tests {
+    use levee_control::Copies;
+
     use super::*;
     use levee_control::Visitor;
     use std::time::Duration;
@@ -128,6 +130,8 @@ mod tests {
             redirect_bytes: 200,
             overhead_bytes: 358,
             path_hash: 1,
+            resource_hash: 0,
+            copies: Copies::NONE,
             backlog: Duration::ZERO,
             waited: Duration::ZERO,
         }

@@ -54,7 +54,7 @@ mod tests {
     use crate::upstream::{UpstreamSettings, Upstreams};
     use crate::{Folder, Upstream};
     use levee_control::OriginPhase;
-    use levee_vocab::{LinkId, Timestamp, WebAddress};
+    use levee_vocab::{LinkId, Misses, Timestamp, WebAddress};
     use std::time::Duration;
 
     fn address(name: &str) -> WebAddress {
@@ -74,6 +74,7 @@ mod tests {
             key: None,
             ttl: Duration::from_secs(60),
             homes: None,
+            misses: Misses::Fetch,
             phase,
         })
     }

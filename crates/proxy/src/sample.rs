@@ -7,6 +7,15 @@ use levee_control::Arrivals;
 use crate::histogram::LatencyCounts;
 use crate::missing::MissingCopy;
 
+/// What the cores noted since they were last asked for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CoreNotes {
+    /// What each was asked for.
+    pub arrivals: Vec<Arrivals>,
+    /// Copies that rescue servers lack, as visitors brought it back.
+    pub missing: Vec<MissingCopy>,
+}
+
 /// Sums over all cores since the start, and what is true now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
@@ -80,10 +89,6 @@ pub struct Sample {
     pub slots: BTreeMap<u8, SlotSample>,
     /// The link, where its rate is enforced.
     pub link: Option<LinkSample>,
-    /// What each core was asked for since the last reading but one, core after core.
-    pub arrivals: Vec<Arrivals>,
-    /// Copies that rescue servers lack, as visitors brought it back in that time.
-    pub missing: Vec<MissingCopy>,
 }
 
 /// Requests that came back from a rescue server since the start, by what their word was worth.

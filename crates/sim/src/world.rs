@@ -13,6 +13,7 @@
 //! message is a value, a response is its length.
 
 pub mod cache;
+mod copies;
 pub mod crowd;
 pub mod event;
 pub mod faults;

@@ -6,6 +6,7 @@
 mod address_block;
 mod host;
 mod ids;
+mod misses;
 mod peers;
 mod purge;
 mod random;
@@ -16,6 +17,7 @@ mod time;
 pub use address_block::{AddressBlock, AddressBlockError};
 pub use host::{HostName, HostNameError, WebAddress};
 pub use ids::{FetchKey, FetchKeyError, LinkId};
+pub use misses::Misses;
 pub use peers::{PEERS_MAX, Peer, Peers};
 pub use purge::{
     PURGE_TAGS_MAX, Purge, PurgeError, PurgeKind, PurgeScope, PurgeTarget, TAG_BYTES_MAX, Tag,

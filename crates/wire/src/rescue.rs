@@ -23,7 +23,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, Peers, Purge, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, Misses, Peers, Purge, WebAddress};
 
 use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
 use crate::peers_words::{parse_peers, peers_words};
@@ -84,6 +84,8 @@ pub struct Sos {
     /// `drill`: this is a rehearsal, and ends at the latest after so long; whole seconds on the
     /// wire.
     pub drill: Option<Duration>,
+    /// `pull=0`: the rescue server shall not fetch what it does not hold.
+    pub misses: Misses,
     /// `v`: version of these extensions; 0 is the paper's own protocol.
     pub version: u32,
 }
@@ -204,6 +206,10 @@ impl fmt::Display for Sos {
         if let Some(drill) = &self.drill {
             write!(f, " drill={}", drill.as_secs())?;
         }
+        match self.misses {
+            Misses::Fetch => {}
+            Misses::SendBack => f.write_str(" pull=0")?,
+        }
         if self.version != 0 {
             write!(f, " v={}", self.version)?;
         }
@@ -256,8 +262,8 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
     let address: IpAddr = words.value("address")?;
     let port = words.port("port")?;
     let idle = words.number("idle time")?;
-    let (mut key, mut ttl, mut beats, mut version) = (None, None, None, None);
-    let mut drill = None;
+    let (mut key, mut ttl, mut beats) = (None, None, None);
+    let (mut drill, mut pulls, mut version) = (None, None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
@@ -265,6 +271,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             "ttl" => fill(&mut ttl, "ttl", digits(value).map(seconds))?,
             "beat" => fill(&mut beats, "beat", flag(value))?,
             "drill" => fill(&mut drill, "drill", digits(value).map(seconds))?,
+            "pull" => fill(&mut pulls, "pull", flag(value))?,
             "v" => fill(&mut version, "v", digits(value))?,
             _ => {}
         }
@@ -277,6 +284,10 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
         ttl,
         beats: beats.unwrap_or(false),
         drill,
+        misses: match pulls {
+            Some(false) => Misses::SendBack,
+            Some(true) | None => Misses::Fetch,
+        },
         version: version.unwrap_or(0),
     })
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, WebAddress,
+    ByteRate, FetchKey, Misses, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, WebAddress,
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
@@ -24,6 +24,7 @@ fn sos() -> Sos {
         ttl: None,
         beats: false,
         drill: None,
+        misses: Misses::Fetch,
         version: 0,
     }
 }
@@ -149,10 +150,11 @@ fn our_parameters_follow_the_papers() {
         key: Some(key),
         ttl: Some(Duration::from_secs(60)),
         beats: true,
+        misses: Misses::SendBack,
         version: 1,
         ..sos()
     };
-    let line = format!("1 SOS www.origin.com 1.2.3.4 8080 600 key={key} ttl=60 beat=1 v=1");
+    let line = format!("1 SOS www.origin.com 1.2.3.4 8080 600 key={key} ttl=60 beat=1 pull=0 v=1");
     check_both_ways(&line, &Message::request(1, Request::Sos(extended)));
     let beating = Offer {
         beats: true,
@@ -191,7 +193,7 @@ fn what_a_person_or_a_newer_version_types_is_understood() {
         "1 sos WWW.Origin.com. 1.2.3.4 8080 600",
         "  1\tSoS  www.origin.com 1.2.3.4   8080 600  ",
         "1 SOS www.origin.com ::ffff:1.2.3.4 8080 600",
-        "1 SOS www.origin.com 1.2.3.4 8080 600 class=gold x= beat=0",
+        "1 SOS www.origin.com 1.2.3.4 8080 600 class=gold x= beat=0 pull=1",
     ] {
         assert_eq!(
             parse(line.as_bytes()).map(|m| m.body).as_ref(),

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, HostName, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+    ByteRate, FetchKey, HostName, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp,
+    WebAddress,
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
@@ -48,9 +49,10 @@ prop_compose! {
         ttl in option::of(seconds()),
         beats in any::<bool>(),
         drill in option::of(seconds()),
+        misses in prop_oneof![Just(Misses::Fetch), Just(Misses::SendBack)],
         version in any::<u32>(),
     ) -> Sos {
-        Sos { origin, address, idle_max, key, ttl, beats, drill, version }
+        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, version }
     }
 }
 

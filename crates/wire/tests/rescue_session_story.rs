@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+    ByteRate, FetchKey, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
 };
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{
@@ -26,6 +26,7 @@ fn sos() -> Sos {
         ttl: None,
         beats: false,
         drill: None,
+        misses: Misses::Fetch,
         version: 0,
     }
 }

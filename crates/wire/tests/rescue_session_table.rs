@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, Purge, PurgeKind, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, Misses, Purge, PurgeKind, Timestamp, WebAddress};
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{Input, Output, RescueSession, SessionLimits};
 
@@ -38,6 +38,7 @@ fn calling() -> RescueSession {
         ttl: None,
         beats: false,
         drill: None,
+        misses: Misses::Fetch,
         version: 0,
     };
     RescueSession::call(sos, Timestamp::from_seconds(2), SessionLimits::default()).0

@@ -17,7 +17,7 @@ const HEAD_START: f64 = 0.25;
 const DEBT_MAX: f64 = 10.0;
 
 /// See the file header.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Allowance {
     /// Bytes a second.
     rate: f64,
@@ -31,9 +31,35 @@ pub(super) struct Allowance {
     spare: f64,
     /// Part of an interval's budget that may be saved for the next interval.
     savings_max: f64,
+    /// Intervals' worth of debt that is carried over.
+    debt_max: f64,
+}
+
+/// A budget that saves nothing.
+impl Default for Allowance {
+    fn default() -> Self {
+        Self {
+            rate: 0.0,
+            start: Timestamp::ZERO,
+            length: 0.0,
+            spent: 0.0,
+            begun: 0.0,
+            spare: 0.0,
+            savings_max: 0.0,
+            debt_max: DEBT_MAX,
+        }
+    }
 }
 
 impl Allowance {
+    /// A budget that each interval begins anew, whatever the last one overspent.
+    pub(super) fn forgetful() -> Self {
+        Self {
+            debt_max: 0.0,
+            ..Self::default()
+        }
+    }
+
     /// A budget of which a part may be saved from interval to interval: arrivals come by chance,
     /// and what a quiet moment left over would else be lost to the average.
     pub(super) fn with_savings(savings_max: f64) -> Self {
@@ -51,7 +77,7 @@ impl Allowance {
         self.start = now;
         self.length = length.as_secs_f64();
         let savings = self.whole() * self.savings_max;
-        self.spent = (self.spent - earned).clamp(-savings, self.whole() * DEBT_MAX);
+        self.spent = (self.spent - earned).clamp(-savings, self.whole() * self.debt_max);
         self.begun = self.spent;
         self.spare = (self.spare + left_over).clamp(0.0, self.whole());
     }

@@ -99,6 +99,28 @@ impl Targets {
         Some(index)
     }
 
+    /// Chooses by turn one of those that hold a copy (bit i of `holders` for target i) and has room
+    /// for `file_bytes`, and charges it.
+    pub(super) fn pick_holder(
+        &mut self,
+        now: Timestamp,
+        file_bytes: u64,
+        holders: u64,
+    ) -> Option<usize> {
+        let bytes = file_bytes as f64;
+        let holds = |index: usize| index < 64 && holders >> index & 1 == 1;
+        let chosen = self
+            .with_room(now, bytes)
+            .filter(|(index, _)| holds(*index))
+            .min_by(|(_, a), (_, b)| a.turn.max(self.turn).total_cmp(&b.turn.max(self.turn)));
+        let index = chosen.map(|(index, _)| index)?;
+        let target = self.all.get_mut(index)?;
+        // The turn of all stands still: it is that of those who are asked for anything.
+        target.turn = target.turn.max(self.turn) + bytes / target.rate;
+        target.budget.charge(bytes);
+        Some(index)
+    }
+
     /// Whether no rescue server can take `file_bytes` in the rest of this interval.
     pub(super) fn are_used_up(&self, file_bytes: u64) -> bool {
         self.all

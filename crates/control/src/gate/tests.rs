@@ -6,6 +6,7 @@ use levee_vocab::{ByteRate, LinkId, WebAddress};
 
 use super::*;
 use crate::crawlers::RecognisedBy;
+use crate::law::Law;
 use crate::plan::{CrawlPlan, Target};
 
 const KILOBYTES: fn(u64) -> ByteRate = ByteRate::from_kilobytes;
@@ -25,6 +26,9 @@ fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
         interval,
         interval_length: Duration::from_secs(1),
         redirect: Some(RedirectPlan {
+            law: Law::Load,
+            early: ByteRate::ZERO,
+            hot: Arc::default(),
             direct: KILOBYTES(direct),
             direct_ceiling: KILOBYTES(875),
             usable: KILOBYTES(1000),
@@ -51,6 +55,8 @@ fn ask(file_bytes: u64) -> Ask {
         redirect_bytes: 227,
         overhead_bytes: 358,
         path_hash: 0,
+        resource_hash: 0,
+        copies: Copies::NONE,
         backlog: Duration::ZERO,
         waited: Duration::ZERO,
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use levee_vocab::Timestamp;
 
+use super::HotSpotOutput;
 use super::arrivals::{Arrivals, UrlText};
 use super::rules::{Band, HotSpotRules};
 
@@ -53,6 +54,8 @@ pub(super) struct Watched {
     pub phase: ResourcePhase,
     /// Requests in the last interval.
     pub recent: u64,
+    /// Requests in the one under way.
+    pub counted: u64,
     /// Requests, of which half is forgotten every few seconds: who keeps a place.
     pub claim: f64,
     /// The moving average of the gaps, in seconds.
@@ -73,6 +76,7 @@ impl Watched {
             last: None,
             phase: ResourcePhase::Cold,
             recent: 0,
+            counted: 0,
             claim: 0.0,
             average: rules.ceiling(arrivals.bytes),
         }
@@ -104,7 +108,7 @@ impl Watched {
         }
         self.average = self.average.min(ceiling);
         self.last = self.last.max(Some(arrivals.last));
-        self.recent = arrivals.count;
+        self.counted += arrivals.count;
         self.claim += arrivals.count as f64;
     }
 
@@ -123,6 +127,15 @@ impl Watched {
     /// The gap as the average alone has it.
     pub fn average(&self) -> Duration {
         Duration::from_secs_f64(self.average)
+    }
+
+    /// `step`, to be told.
+    pub fn told(&self, step: HotSpotStep) -> HotSpotOutput {
+        HotSpotOutput {
+            url: self.url.clone(),
+            step,
+            gap: self.average(),
+        }
     }
 
     /// Moves to the phase that belongs to how often it is asked for.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use levee_vocab::{HostName, LinkId, Timestamp, WebAddress};
+use levee_vocab::{HostName, LinkId, Misses, Timestamp, WebAddress};
 
 use crate::allocation::{Need, Round, rest_after};
 use crate::desk::Desk;
 use crate::input::{Rejection, RescueCall};
-use crate::output::{Output, Reason};
+use crate::law::{HotSpotPolicy, Law};
+use crate::output::Output;
+use crate::reason::Reason;
 
 /// Control intervals after which a candidate that said nothing is given up. The shell must answer
 /// after two; the rest is for its own delay.
@@ -35,6 +37,21 @@ impl Calls {
         if desk.allocation.need() == Need::OneMore
             && desk.allocation.begin_round(desk.interval) == Round::Begun
         {
+            self.ask(desk, helpers);
+            self.ask_for_replicas(desk, helpers);
+        }
+    }
+
+    /// The paper on hot spots copies to all of its mirrors at once.
+    fn ask_for_replicas(&mut self, desk: &mut Desk, helpers: &[HostName]) {
+        let HotSpotPolicy { law, replicas, .. } = desk.parameters.hot_spots;
+        match law {
+            Law::Combined | Law::Load => return,
+            Law::Resources => {}
+        }
+        let mut asked = 0;
+        while asked != self.0.len() && helpers.len() + self.0.len() < replicas {
+            asked = self.0.len();
             self.ask(desk, helpers);
         }
     }
@@ -136,6 +153,10 @@ impl Calls {
                 .allocation
                 .drill_ends()
                 .map(|ends| ends.since(desk.now)),
+            misses: match desk.parameters.hot_spots.law {
+                Law::Combined | Law::Load => Misses::Fetch,
+                Law::Resources => Misses::SendBack,
+            },
         };
         desk.act(Output::CallForHelp {
             link,

@@ -13,7 +13,8 @@ use crate::drill::{
     DrillRefusal, DrillView,
 };
 use crate::input::{Input, Rejection, RescueCall};
-use crate::output::{Output, Reason, ShutdownCause};
+use crate::output::{Output, ShutdownCause};
+use crate::reason::Reason;
 use crate::rescue::calls::Calls;
 use crate::rescue::rescued::{Offer, Sos};
 use crate::rescue::rescuing::{Rescue, reject};
@@ -61,6 +62,10 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
         Input::SearchFailed
         | Input::PeersReceived { .. }
         | Input::AnswerReceived { .. }
+        | Input::ResourcesStepped(_)
+        | Input::EmbeddedFound { .. }
+        | Input::CopyEnded { .. }
+        | Input::CopyMissing { .. }
         | Input::ParametersChanged(_) => Phase::Drilling(drilling),
     }
 }

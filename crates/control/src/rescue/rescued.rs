@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, PEERS_MAX, Peer, Timestamp, WebAddress};
 
 use crate::allocation::{Need, REST_AFTER_LOSS, rest_after};
+use crate::copies::Member;
 use crate::desk::Desk;
 use crate::input::{LinkLoss, LoadSample, Rejection};
+use crate::law::{HotSpotPolicy, Law};
 use crate::load::Pressure;
-use crate::output::{Output, Reason, ShutdownCause};
+use crate::output::{Output, ShutdownCause};
 use crate::parameters::Thresholds;
 use crate::plan::{RedirectPlan, Target};
+use crate::reason::Reason;
 use crate::redirect::RedirectLaw;
 use crate::rescue::calls::Calls;
 use crate::rescue::{Phase, call_for_help, measure_need};
@@ -31,6 +34,8 @@ pub(crate) struct Sos {
     calls: Calls,
     law: RedirectLaw,
     low: LowRedirects,
+    /// Control intervals in a row in which nothing was hot.
+    cool: u32,
     threshold_told: f64,
 }
 
@@ -87,6 +92,7 @@ impl Sos {
             calls,
             law: RedirectLaw::new(),
             low: LowRedirects::default(),
+            cool: 0,
             threshold_told: f64::INFINITY,
         }
     }
@@ -163,7 +169,11 @@ impl Sos {
         self.law.measure(&desk.load, &desk.parameters.thresholds);
         self.low
             .measure(&self.redirect_levels(), &desk.parameters.thresholds);
-        match release(&desk.parameters, &desk.load, self.low) {
+        self.cool = match desk.copies.is_hot() {
+            true => 0,
+            false => self.cool.saturating_add(1),
+        };
+        match self.release(desk) {
             Release::Complete => return self.end_all(desk, ShutdownCause::CompleteRelease),
             Release::Partial => self.release_smallest(desk),
             Release::None => {}
@@ -280,9 +290,28 @@ impl Sos {
         self.law.threshold(&desk.parameters.thresholds)
     }
 
+    /// The rescue servers to copy to, in the order of the plan.
+    pub(crate) fn copy_members(&self) -> Vec<Member> {
+        let member = |(&link, server): (&LinkId, &RescueServer)| Member {
+            link,
+            alias: server.peer.alias.clone(),
+            weight: server.peer.rate,
+        };
+        self.servers.iter().map(member).collect()
+    }
+
     /// How to redirect in the present interval.
     pub(crate) fn redirect_plan(&self, desk: &Desk) -> RedirectPlan {
         let parameters = &desk.parameters;
+        let usable = parameters.usable_rate();
+        let threshold = self.threshold(desk);
+        let Thresholds { alert, high, .. } = parameters.thresholds;
+        let (direct, direct_ceiling, early) = match parameters.hot_spots.law {
+            Law::Combined => (threshold, f64::midpoint(high, 1.0), threshold.min(alert)),
+            // Nothing is redirected because of the load, and what is hot always is.
+            Law::Resources => (1.0, 1.0, 0.0),
+            Law::Load => (threshold, f64::midpoint(high, 1.0), threshold),
+        };
         let targets = self.servers.iter().map(|(&link, server)| Target {
             link,
             slot: server.slot,
@@ -290,11 +319,12 @@ impl Sos {
             rate: server.rate,
         });
         RedirectPlan {
-            direct: parameters.usable_rate().times(self.threshold(desk)),
-            direct_ceiling: parameters
-                .usable_rate()
-                .times(f64::midpoint(parameters.thresholds.high, 1.0)),
-            usable: parameters.usable_rate(),
+            law: parameters.hot_spots.law,
+            early: usable.times(early),
+            hot: desk.copies.routes(),
+            direct: usable.times(direct),
+            direct_ceiling: usable.times(direct_ceiling),
+            usable,
             usable_share: parameters.usable,
             connection_overhead: parameters.connection_overhead,
             large_file: parameters.large_file_here(),
@@ -336,6 +366,14 @@ impl Sos {
     /// although our link could still carry their redirects, and all are well used: files that are
     /// large beside D_redi can leave room that none of them fits in.
     fn need(&self, desk: &Desk) -> Need {
+        let HotSpotPolicy { law, replicas, .. } = desk.parameters.hot_spots;
+        match law {
+            Law::Combined | Law::Load => {}
+            Law::Resources if desk.copies.is_hot() && self.servers.len() < replicas => {
+                return Need::OneMore;
+            }
+            Law::Resources => return Need::None,
+        }
         let Thresholds { alert, cutoff, .. } = desk.parameters.thresholds;
         if !desk.load.is_above(alert) {
             return Need::None;
@@ -349,6 +387,14 @@ impl Sos {
             Need::OneMore
         } else {
             Need::None
+        }
+    }
+
+    fn release(&self, desk: &Desk) -> Release {
+        match desk.parameters.hot_spots.law {
+            Law::Combined | Law::Load => release(&desk.parameters, &desk.load, self.low),
+            Law::Resources if self.cool >= desk.parameters.low_intervals => Release::Complete,
+            Law::Resources => Release::None,
         }
     }
 

@@ -8,7 +8,9 @@ use std::time::Duration;
 use levee_control::{
     Candidate, DrillOrder, Input, LoadSample, Output, Parameters, RescueCall, Traffic,
 };
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress};
+use levee_vocab::{
+    ByteRate, FetchKey, HostName, LinkId, Misses, Peer, Peers, Timestamp, WebAddress,
+};
 
 /// `host` on port 80.
 pub fn site(host: &str) -> WebAddress {
@@ -47,6 +49,7 @@ pub fn call(host: &str) -> RescueCall {
         ttl: None,
         beats: true,
         drill: None,
+        misses: Misses::Fetch,
     }
 }
 

@@ -103,7 +103,7 @@ impl Scan {
             self.seen.busiest = second;
         }
         let end = Timestamp::from_seconds(second.number + 1);
-        let input = HotSpotInput::IntervalEnded(self.table.take());
+        let input = HotSpotInput::ArrivalsTold(self.table.take());
         for output in self.spots.handle(end, input) {
             match output.step {
                 HotSpotStep::Normal => {}

@@ -19,6 +19,7 @@ pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
         ttl: call.ttl,
         beats: call.beats,
         drill: call.drill,
+        misses: call.misses,
         version: VERSION,
     }
 }
@@ -33,6 +34,7 @@ pub(super) fn call(sos: Sos) -> RescueCall {
         ttl: sos.ttl,
         beats: sos.beats,
         drill: sos.drill,
+        misses: sos.misses,
     }
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use levee::rescue_link::{AddressBook, LinkSettings, Obeyed, OriginPurge, RescueLinks};
 use levee_control::{Candidate, Input, Output, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, Misses, WebAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -51,6 +51,7 @@ pub fn rescue_call() -> RescueCall {
         ttl: Some(Duration::from_secs(60)),
         beats: true,
         drill: None,
+        misses: Misses::Fetch,
     }
 }
 

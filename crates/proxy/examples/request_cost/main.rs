@@ -18,13 +18,13 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_control::{HostTable, Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::{Clock, CountingAllocator, Inherited};
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, Link, Site,
     SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
 };
-use levee_vocab::{ByteRate, LinkId, WebAddress};
+use levee_vocab::{ByteRate, LinkId, Misses, WebAddress};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator::new();
@@ -262,6 +262,9 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
         interval: 1,
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
+            law: Law::Load,
+            early: ByteRate::ZERO,
+            hot: Arc::default(),
             direct: ByteRate::ZERO,
             direct_ceiling: ByteRate::ZERO,
             usable,
@@ -285,6 +288,7 @@ fn back() -> Result<RoutePlan, Failure> {
         key: None,
         ttl: Duration::ZERO,
         homes: None,
+        misses: Misses::Fetch,
         phase: OriginPhase::Expired {
             until: Clock.now() + Duration::from_secs(3600),
         },

@@ -12,6 +12,7 @@ use levee_vocab::Timestamp;
 use super::PurgeInlet;
 use super::drill::Drill;
 use super::handshake::HandshakeLine;
+use super::hot_index::HotIndex;
 use crate::back_keys::BackKeys;
 use crate::counters::CoreCounters;
 use crate::date::DateLine;
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     /// What visitors brought back in it.
     pub missing: MissingCopies,
     pub hasher: FixedState,
+    /// Who holds a copy of what is hot.
+    pub hot: HotIndex,
     pub link: Option<Arc<Link>>,
     pub paced: PacedQueue,
     /// When the link may have room again.
@@ -138,6 +141,7 @@ impl Core {
             arrivals: ArrivalTable::new(ARRIVAL_PLACES),
             missing: MissingCopies::default(),
             hasher: FixedState::default(),
+            hot: HotIndex::default(),
             link: parts.link,
             paced: PacedQueue::default(),
             next_pump: None,
@@ -171,6 +175,7 @@ impl Core {
     pub fn adopt(&mut self, plan: Arc<RoutePlan>, share: f64) {
         self.redirects = Redirects::of(plan.redirect.as_ref());
         self.drill.adopt(self.now, &plan, share);
+        self.hot.adopt(&self.hasher, &plan);
         self.back_keys.adopt(self.now, &plan);
         self.gate.adopt(self.now, plan, share);
         if !self.parked.is_empty() {

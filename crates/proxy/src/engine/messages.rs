@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use levee_control::{Arrivals, RoutePlan};
+use levee_control::RoutePlan;
 use levee_net::{Accepted, Shared};
 use levee_vocab::Timestamp;
 
@@ -11,16 +11,9 @@ use super::drive::Fate;
 use super::{Ending, Engine};
 use crate::connection::Introduction;
 use crate::files::Compressed;
-use crate::missing::MissingCopy;
+use crate::sample::CoreNotes;
 use crate::site::SiteTable;
 use crate::tls::TlsOffer;
-
-/// What cores tell when they are asked to.
-#[derive(Debug, Default)]
-pub(crate) struct Told {
-    pub arrivals: Vec<Arrivals>,
-    pub missing: Vec<MissingCopy>,
-}
 
 /// A message to a core.
 #[derive(Debug)]
@@ -38,7 +31,7 @@ pub(crate) enum Message {
     /// A connection can go on.
     Wake(u64),
     /// Put there what was asked for since the last time, and what visitors brought back.
-    TellArrivals(Arc<Shared<Told>>),
+    TellArrivals(Arc<Shared<CoreNotes>>),
     /// Somebody in this process has opened a connection to this core.
     Visit(Accepted, Introduction),
     /// Accept nothing new, finish what runs until then.

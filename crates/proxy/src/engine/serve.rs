@@ -14,6 +14,7 @@ use levee_vocab::Timestamp;
 use levee_wire::BackReason;
 
 use super::copies::is_copy_for;
+use super::hot_index::resource_hash;
 use super::way_back::Hearing;
 use super::work::Work;
 use super::{Core, Settled};
@@ -82,11 +83,11 @@ impl Core {
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
-                self.note_arrival(request, path_hash, (kind, work.bytes()));
                 let ask = self.ask(&visit, &work, request, path_hash);
                 if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
+                self.note_arrival(request, kind, &ask);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask);
@@ -107,21 +108,20 @@ impl Core {
         }
     }
 
-    /// Notes what was asked for, by host and path: what becomes hot is copied whole. What others
-    /// ask for to have it copied is no crowd: it would make a resource hotter that it is copied.
-    fn note_arrival(
-        &mut self,
-        request: &Request<'_, '_>,
-        path_hash: u64,
-        (kind, bytes): (Kind, u64),
-    ) {
+    /// Notes what was asked for, by host and path: what becomes hot is copied whole. What only we
+    /// may answer is noted without its size, so that it never becomes hot. What others ask for to
+    /// have it copied is no crowd: it would make a resource hotter that it is copied.
+    fn note_arrival(&mut self, request: &Request<'_, '_>, kind: Kind, ask: &Ask) {
         match kind {
             Kind::Own | Kind::Rescue { .. } | Kind::Redirect { .. } | Kind::Refusal => {}
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
         let arrival = Arrival {
-            hash: path_hash ^ self.hasher.hash_one(request.host).rotate_left(1),
-            bytes,
+            hash: ask.resource_hash,
+            bytes: match ask.redirectable {
+                Redirectability::Allowed => ask.file_bytes,
+                Redirectability::Never => 0,
+            },
             host: request.host,
             path: request.path,
         };
@@ -144,6 +144,7 @@ impl Core {
     }
 
     fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
+        let resource_hash = resource_hash(&self.hasher, path_hash, request.host);
         Ask {
             visitor: Visitor::Reader,
             redirectable: redirectability(visit, work, request),
@@ -151,6 +152,8 @@ impl Core {
             redirect_bytes: self.redirects.bytes(request.sent_target),
             overhead_bytes: visit.overhead,
             path_hash,
+            resource_hash,
+            copies: self.hot.find(resource_hash),
             backlog: match &self.link {
                 Some(link) => link.backlog(self.now),
                 None => Duration::ZERO,

@@ -33,6 +33,8 @@ impl Engine {
                 self.core.parked.remove(&round);
                 continue;
             };
+            // The plan may have changed, and with it the numbers of those who hold it.
+            request.ask.copies = self.core.hot.find(request.ask.resource_hash);
             request.ask.waited = now.since(request.since);
             request.ask.backlog = match &self.core.link {
                 Some(link) => link.backlog(now),

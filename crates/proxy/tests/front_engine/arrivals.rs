@@ -15,8 +15,8 @@ fn what_was_asked_for_is_told_with_its_size_and_without_its_query() {
     assert_eq!(running.get("/nothing").status, 404);
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut bytes = 0;
-    running.sample_until(|sample| {
-        for arrivals in &sample.arrivals {
+    running.sample_until(|_| {
+        for arrivals in running.front.take_notes().arrivals {
             *counts.entry(arrivals.url.clone()).or_default() += arrivals.count;
             bytes = bytes.max(arrivals.bytes);
         }

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use levee_control::{OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_control::{Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
     Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
     PurgeInlet, Sample, Site, SiteTable, TlsOffer, UnknownHost, Upstream, UpstreamSettings,
     Upstreams,
 };
-use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, WebAddress};
+use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, Misses, WebAddress};
 use levee_wire::ProxyVersion;
 
 /// Longest that a test waits for anything.
@@ -169,6 +169,17 @@ impl Running {
         }
     }
 
+    /// Nobody brought back that a copy is missing: waits until what the cores noted was told.
+    pub fn tells_nothing_missing(&self) {
+        let mut arrivals = 0;
+        self.sample_until(|_| {
+            let notes = self.front.take_notes();
+            assert_eq!(notes.missing, []);
+            arrivals += notes.arrivals.len();
+            arrivals > 0
+        });
+    }
+
     pub fn publish(&self, plan: RoutePlan) {
         self.front.publish(&Arc::new(plan), &[]);
     }
@@ -192,6 +203,9 @@ pub fn redirecting(alias: &str) -> RoutePlan {
         interval: 1,
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
+            law: Law::Load,
+            early: ByteRate::ZERO,
+            hot: Arc::default(),
             direct: ByteRate::ZERO,
             direct_ceiling: ByteRate::ZERO,
             usable: ByteRate::from_kilobytes(1_000_000),
@@ -225,6 +239,7 @@ pub fn rescuing(address: SocketAddr, phase: OriginPhase) -> RoutePlan {
         key: Some("0123456789abcdef0123456789abcdef".parse().unwrap()),
         ttl: Duration::from_secs(60),
         homes: None,
+        misses: Misses::Fetch,
         phase,
     }));
     plan

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Ask, Destination, OriginRoute, Redirectability, Verdict, Visitor};
+use levee_control::{Ask, Copies, Destination, OriginRoute, Redirectability, Verdict, Visitor};
 use levee_vocab::{HostName, WebAddress};
 
 use crate::world::event::{Event, Inner};
@@ -151,6 +151,8 @@ impl World {
             redirect_bytes,
             overhead_bytes: overhead,
             path_hash: hash_of(request.file),
+            resource_hash: 0,
+            copies: Copies::NONE,
             backlog: running.pacer.backlog(),
             waited,
         };

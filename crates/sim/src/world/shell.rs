@@ -148,6 +148,7 @@ impl World {
             Output::DropLink { link } => self.close_link(id, link),
             Output::SearchRegistry { count } => self.search_registry(id, count),
             Output::Register { free } => self.register(id, free),
+            Output::Copy(order) => self.copy(id, order),
             Output::SwapPlan => self.swap_plan(id),
             Output::RememberAliases => self.remember_aliases(id),
             Output::Explain(_) => {}

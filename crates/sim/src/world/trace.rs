@@ -107,6 +107,16 @@ fn describe_input(input: &Input) -> Told {
         Input::AnswerReceived { link } => Told::WithOutputs(format!("answer on {link}")),
         Input::ShutdownReceived { link } => Told::Always(format!("SHUTDOWN on {link}")),
         Input::LinkLost { link, loss } => Told::WithOutputs(format!("lost {link}: {loss}")),
+        Input::ResourcesStepped(steps) => {
+            Told::WithOutputs(format!("{} steps of resources", steps.len()))
+        }
+        Input::EmbeddedFound { page, resources } => {
+            Told::WithOutputs(format!("{page} embeds {} objects", resources.len()))
+        }
+        Input::CopyEnded { link, url, outcome } => {
+            Told::WithOutputs(format!("copy of {url} on {link}: {outcome:?}"))
+        }
+        Input::CopyMissing { link, url } => Told::Always(format!("no copy of {url} on {link}")),
         Input::ParametersChanged(_) => Told::Always("settings reloaded".to_owned()),
         Input::DrillOrdered(order) => {
             Told::Always(format!("told to drill for {} s", order.length.as_secs()))
@@ -134,6 +144,7 @@ fn describe_output(output: &Output) -> Option<String> {
         | Output::TellPeers { .. }
         | Output::SearchRegistry { .. }
         | Output::Register { .. }
+        | Output::Copy(_)
         | Output::SwapPlan
         | Output::RememberAliases => None,
     }
@@ -155,6 +166,11 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::DrillRefused { .. }
         | Reason::DrillJoined { .. }
         | Reason::DrillEnded { .. }
+        | Reason::CallingEarly { .. }
+        | Reason::Copying { .. }
+        | Reason::RedirectingResource { .. }
+        | Reason::ServedHere { .. }
+        | Reason::CopyRefused { .. }
         | Reason::NoCandidate => Some(reason.to_string()),
     }
 }
