@@ -35,3 +35,5 @@ mod silence;
 mod stage;
 #[path = "real_faults/time.rs"]
 mod time;
+#[path = "real_faults/way_back.rs"]
+mod way_back;

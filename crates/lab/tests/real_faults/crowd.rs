@@ -23,8 +23,8 @@ use crate::stage::{
 
 /// The papers' rule: what takes longer than 7 s has failed.
 const PATIENCE: Duration = Duration::from_secs(7);
-/// More redirects than this is a loop: one to a rescue server, one back, and one to another.
-const REDIRECTS_MAX: usize = 3;
+/// More redirects than this is a loop.
+const REDIRECTS_MAX: usize = levee_control::REDIRECTS_MAX as usize;
 
 /// What most of a crowd is in a second.
 const MANY: usize = 30;
@@ -77,8 +77,14 @@ pub struct Hop {
 impl Hop {
     /// Host and port that it redirects to.
     pub fn leads_to(&self) -> Option<&str> {
+        self.leads_on().map(|(authority, _)| authority)
+    }
+
+    /// The same, and what is to be asked for there.
+    fn leads_on(&self) -> Option<(&str, &str)> {
         let location = self.answer.as_ref().ok()?.location.as_deref()?;
-        location.strip_prefix("http://")?.split('/').next()
+        let location = location.strip_prefix("http://")?;
+        Some(location.split_at(location.find('/')?))
     }
 }
 
@@ -215,16 +221,18 @@ struct Visitor {
 impl Visitor {
     async fn visit(&self, path: &str) -> Visit {
         let mut hops = Vec::new();
-        let mut authority = self.authority.clone();
+        let (mut authority, mut target) = (self.authority.clone(), path.to_owned());
         loop {
-            let hop = self.hop(&authority, path).await;
-            let next = hop.leads_to().map(str::to_owned);
+            let hop = self.hop(&authority, &target).await;
+            let next = hop
+                .leads_on()
+                .map(|(one, other)| (one.to_owned(), other.to_owned()));
             let answer = hop.answer.clone();
             hops.push(hop);
             let page = match (answer, next) {
                 (Err(_), _) => Page::Lost,
                 (Ok(_), Some(next)) if hops.len() <= REDIRECTS_MAX => {
-                    authority = next;
+                    (authority, target) = next;
                     tokio::time::sleep(self.delay).await;
                     continue;
                 }
@@ -240,9 +248,9 @@ impl Visitor {
         }
     }
 
-    async fn hop(&self, authority: &str, path: &str) -> Hop {
+    async fn hop(&self, authority: &str, target: &str) -> Hop {
         let asked = self.start.elapsed();
-        let asking = ask(self.resolve(authority), authority, path);
+        let asking = ask(self.resolve(authority), authority, target);
         let answer = timeout(PATIENCE, asking).await;
         let answer = answer.unwrap_or_else(|_| Err("took longer than 7 s".to_owned()));
         Hop {
@@ -262,10 +270,10 @@ impl Visitor {
     }
 }
 
-async fn ask(at: SocketAddr, authority: &str, path: &str) -> Result<http::Answer, String> {
+async fn ask(at: SocketAddr, authority: &str, target: &str) -> Result<http::Answer, String> {
     let told = |what: &'static str| move |error: std::io::Error| format!("{what}: {error}");
     let mut stream = TcpStream::connect(at).await.map_err(told("connect"))?;
-    let request = http::request(authority, path);
+    let request = http::request(authority, target);
     let writing = stream.write_all(request.as_bytes()).await;
     writing.map_err(told("write"))?;
     let mut received = Vec::new();

@@ -6,7 +6,9 @@ use std::net::TcpStream;
 
 use crate::crowd::{Crowd, assert_all_are_right, assert_the_name_answers, in_a_rescue};
 use crate::http;
-use crate::stage::{ALICE, INTERVAL, NEWS, Place, RUSH, Town, body_of, page, until};
+use crate::stage::{
+    ALICE, INTERVAL, NEWS, Place, RUSH, Town, assert_leads_back, body_of, page, until,
+};
 
 #[test]
 fn a_rescue_server_that_is_stopped_in_mid_crowd_loses_no_visitor() {
@@ -89,14 +91,13 @@ fn an_alias_leads_back_when_the_crowd_has_left_and_nobody_goes_in_circles() {
     assert_all_are_right(&visits);
     news.is_normal_again();
     alice.is_normal_again();
-    let back = format!("http://{}{}", news.address, page(5));
     until("the alias to lead back", || {
         let answer = alice.get(&alias, &page(5));
         match answer.status {
             // Until the origin has certainly stopped, the alias still serves.
             200 => None,
             302 => {
-                assert_eq!(answer.location.as_deref(), Some(&*back));
+                assert_leads_back(&answer, &news, &page(5));
                 Some(())
             }
             other => panic!("{other}"),
@@ -109,10 +110,7 @@ fn an_alias_leads_back_when_the_crowd_has_left_and_nobody_goes_in_circles() {
     let crowd = Crowd::send(&news, RUSH);
     let new = news.rescued_anew("alice", &alias);
     crowd.is_redirected_to(&new);
-    assert_eq!(
-        alice.get(&alias, &page(5)).location.as_deref(),
-        Some(&*back)
-    );
+    assert_leads_back(&alice.get(&alias, &page(5)), &news, &page(5));
     assert_all_are_right(&crowd.leave());
     news.is_normal_again();
 }

@@ -316,6 +316,14 @@ pub fn body_of(site: &str, path: &str) -> String {
     format!("<p>{path} of {site}, where nobody else has it.</p>\n").repeat(60)
 }
 
+/// `answer` leads back to the page at `origin`, with a proof of who says so.
+pub fn assert_leads_back(answer: &http::Answer, origin: &Place, path: &str) {
+    let before = format!("http://{}{path}?levee-back=", origin.address);
+    let location = answer.location.as_deref().unwrap_or_default();
+    let word = location.strip_prefix(&before);
+    assert_eq!(word.map(str::len), Some(16), "{answer:?}");
+}
+
 /// Asks again and again until there is an answer.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENT;
