@@ -9,12 +9,15 @@
 //! the values of those headers. A third kind of entry says that the responses for this key are for
 //! one visitor each. Notes are entries like others: they cost, and they can be pushed out.
 //!
+//! Origins that we rescue and our own sites share the memory fairly (`cache/owners.rs`).
+//!
 //! An object that is too old stays until it is pushed out: the source may say that it has not
 //! changed, and when the source is dead it is better than nothing. This file knows nothing of HTTP.
 
 mod bare;
 mod index;
 mod labels;
+mod owners;
 mod purge;
 mod ring;
 mod stored;
@@ -212,6 +215,7 @@ impl Cache {
         let mut shard = lock(&index.shard);
         let new = New {
             hash,
+            owner: self.owner(&key),
             key,
             value: Entry::Object(stored),
             cost: cost as u64,
@@ -247,6 +251,7 @@ impl Cache {
         let mut shard = lock(self.shard(hash));
         let new = New {
             hash,
+            owner: self.owner(&key),
             key,
             value,
             cost: cost as u64,
@@ -270,6 +275,15 @@ impl Cache {
 
     fn hash(&self, key: &KeyRef<'_>) -> u64 {
         self.hasher.hash_one(key)
+    }
+
+    /// Whose an entry is: each origin stands for itself, and our own sites, which one operator has
+    /// put there, for one.
+    fn owner(&self, key: &CacheKey) -> u64 {
+        match &key.object.space {
+            Space::Own(_) => 0,
+            Space::Origin(host, port) => self.hasher.hash_one((host, port)) | 1,
+        }
     }
 
     fn shard(&self, hash: u64) -> &Mutex<Shard> {

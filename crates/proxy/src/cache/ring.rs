@@ -12,6 +12,9 @@
 //! slots, the index and the ghosts. Where the index would have to grow and there is no room, an
 //! entry goes instead.
 //!
+//! Each owner has such queues of its own, and the one that holds most gives way (`owners.rs`); the
+//! ghosts are common to all.
+//!
 //! An entry may carry labels, by which a purge finds it (`labels.rs`). A purge is a number of short
 //! visits, each with an end, so that it holds nobody up.
 //!
@@ -19,6 +22,7 @@
 
 use super::index::Index;
 use super::labels::{self, Labels};
+use super::owners::{Owners, Queue};
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
@@ -26,7 +30,7 @@ const NONE: u32 = u32::MAX;
 const HEAT_MAX: u8 = 3;
 /// Requests after the first that lead from the small queue to main.
 const PROMOTED_FROM: u8 = 2;
-/// Share of the limit for the small queue, from the paper.
+/// Share of what an owner holds for its small queue, from the paper.
 const SMALL_SHARE: u64 = 10;
 /// One ghost for so many bytes of the limit: about as many ghosts as main has entries of the size
 /// that is usual for web objects, at a cost of 0.2 % of the limit.
@@ -42,11 +46,8 @@ pub(super) struct Ring<K, V> {
     free: u32,
     index: Index,
     labels: Labels,
-    small: Queue,
-    main: Queue,
+    owners: Owners,
     ghosts: Vec<Ghost>,
-    /// Bytes that have left the small queue so far.
-    left_small: u64,
 }
 
 #[derive(Debug)]
@@ -60,6 +61,7 @@ struct Slot<K, V> {
     /// The first of its links.
     links: u32,
     place: Place,
+    owner: u8,
     heat: u8,
     /// Requests since it was put here.
     asks: u16,
@@ -71,6 +73,8 @@ pub(super) struct New<'a, K, V> {
     pub hash: u64,
     pub key: K,
     pub value: V,
+    /// Whose it is.
+    pub owner: u64,
     /// What key and value weigh beside their own structs.
     pub cost: u64,
     /// By which a purge finds it.
@@ -106,13 +110,6 @@ enum Place {
     Main,
 }
 
-#[derive(Debug)]
-struct Queue {
-    newest: u32,
-    oldest: u32,
-    cost: u64,
-}
-
 /// The entry is larger than the ring may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLarge;
@@ -128,10 +125,8 @@ impl<K: Eq, V> Ring<K, V> {
             free: NONE,
             index: Index::default(),
             labels: Labels::default(),
-            small: Queue::EMPTY,
-            main: Queue::EMPTY,
+            owners: Owners::new(limit),
             ghosts: vec![Ghost::default(); ghosts],
-            left_small: 0,
         }
     }
 
@@ -143,7 +138,8 @@ impl<K: Eq, V> Ring<K, V> {
     fn structure_weight(&self) -> u64 {
         let slots = self.slots.capacity() * size_of::<Slot<K, V>>();
         let ghosts = self.ghosts.capacity() * size_of::<Ghost>();
-        (slots + ghosts + self.index.weight() + self.labels.weight()) as u64
+        let rest = self.index.weight() + self.labels.weight() + self.owners.weight();
+        (slots + ghosts + rest) as u64
     }
 
     /// The value under a key with `hash` for which `is` holds; counts as a request.
@@ -152,6 +148,7 @@ impl<K: Eq, V> Ring<K, V> {
         let slot = &mut self.slots[number as usize];
         slot.heat = (slot.heat + 1).min(HEAT_MAX);
         slot.asks = slot.asks.saturating_add(1);
+        self.owners.note_asked(slot.owner);
         slot.entry.as_ref().map(|entry| &entry.value)
     }
 
@@ -159,11 +156,12 @@ impl<K: Eq, V> Ring<K, V> {
     /// `out`, so that the caller can drop it after its lock.
     pub fn insert(&mut self, new: New<'_, K, V>, out: &mut Vec<V>) -> Result<(), TooLarge> {
         let hash = new.hash;
+        let owner = self.owners.enter(new.owner);
         let before = self.number_of(hash, |other| *other == new.key);
         let heat = before.map_or(0, |number| self.slots[number as usize].heat);
         let place = match before {
             Some(number) => self.slots[number as usize].place,
-            None if self.is_ghost(hash) => Place::Main,
+            None if self.is_ghost(hash, owner) => Place::Main,
             None => Place::Small,
         };
         out.extend(before.and_then(|number| self.take_out(number)));
@@ -184,10 +182,12 @@ impl<K: Eq, V> Ring<K, V> {
             older: NONE,
             links,
             place,
+            owner,
             heat,
             asks: 0,
         };
         self.entries_cost += new.cost;
+        self.owners.note_inserted(new.cost, self.limit);
         self.index.insert(hash, number);
         self.link(number, place);
         assert!(self.weight() <= self.limit, "room was made before");
@@ -278,9 +278,11 @@ impl<K: Eq, V> Ring<K, V> {
 
     /// Lets the entry go that is worth least; none where the ring is empty.
     pub fn evict(&mut self) -> Option<V> {
+        let giving = self.owners.next_to_give()?;
         loop {
-            let small_is_full = self.small.cost * SMALL_SHARE > self.limit;
-            let number = match (self.small.oldest, self.main.oldest) {
+            let owner = self.owners.at(giving);
+            let small_is_full = owner.small.cost * SMALL_SHARE > owner.cost();
+            let number = match (owner.small.oldest, owner.main.oldest) {
                 (NONE, NONE) => return None,
                 (small, NONE) => small,
                 (small, _) if small != NONE && small_is_full => small,
@@ -290,8 +292,8 @@ impl<K: Eq, V> Ring<K, V> {
             match (slot.place, slot.heat) {
                 (Place::Small, 0..PROMOTED_FROM) => {
                     let hash = slot.hash;
-                    self.left_small += slot.cost;
-                    self.remember_ghost(hash);
+                    self.owners.at_mut(giving).left_small += slot.cost;
+                    self.remember_ghost(hash, giving);
                     return self.take_out(number);
                 }
                 (Place::Small, _) => {
@@ -354,6 +356,7 @@ impl<K: Eq, V> Ring<K, V> {
             older: NONE,
             links: labels::NONE,
             place: Place::Small,
+            owner: 0,
             heat: 0,
             asks: 0,
         });
@@ -390,7 +393,8 @@ impl<K: Eq, V> Ring<K, V> {
 
     /// Puts a slot at the newest end of a queue.
     fn link(&mut self, number: u32, place: Place) {
-        let newest = self.queue(place).newest;
+        let owner = self.slots[number as usize].owner;
+        let newest = self.queue(owner, place).newest;
         let slot = &mut self.slots[number as usize];
         slot.newer = NONE;
         slot.older = newest;
@@ -398,7 +402,7 @@ impl<K: Eq, V> Ring<K, V> {
         if newest != NONE {
             self.slots[newest as usize].newer = number;
         }
-        let queue = self.queue(place);
+        let queue = self.queue(owner, place);
         queue.newest = number;
         queue.cost += cost;
         if queue.oldest == NONE {
@@ -408,14 +412,15 @@ impl<K: Eq, V> Ring<K, V> {
 
     fn unlink(&mut self, number: u32) {
         let slot = &self.slots[number as usize];
-        let (newer, older, cost, place) = (slot.newer, slot.older, slot.cost, slot.place);
+        let (newer, older, cost) = (slot.newer, slot.older, slot.cost);
+        let (owner, place) = (slot.owner, slot.place);
         if newer != NONE {
             self.slots[newer as usize].older = older;
         }
         if older != NONE {
             self.slots[older as usize].newer = newer;
         }
-        let queue = self.queue(place);
+        let queue = self.queue(owner, place);
         queue.cost -= cost;
         if newer == NONE {
             queue.newest = older;
@@ -425,28 +430,30 @@ impl<K: Eq, V> Ring<K, V> {
         }
     }
 
-    fn queue(&mut self, place: Place) -> &mut Queue {
+    fn queue(&mut self, owner: u8, place: Place) -> &mut Queue {
+        let owner = self.owners.at_mut(owner);
         match place {
-            Place::Small => &mut self.small,
-            Place::Main => &mut self.main,
+            Place::Small => &mut owner.small,
+            Place::Main => &mut owner.main,
         }
     }
 
-    fn remember_ghost(&mut self, hash: u64) {
+    fn remember_ghost(&mut self, hash: u64, owner: u8) {
+        let left_small = self.owners.at(owner).left_small;
         if let Some(ghost) = self.ghost_place(hash) {
             self.ghosts[ghost] = Ghost {
                 fingerprint: fingerprint(hash),
-                left_at: blocks(self.left_small),
+                left_at: blocks(left_small),
             };
         }
     }
 
     /// Whether it left the small queue not long ago: no more has left since than main holds. Later
     /// than that it is no wonder that it is asked for again.
-    fn is_ghost(&self, hash: u64) -> bool {
+    fn is_ghost(&self, hash: u64, owner: u8) -> bool {
         self.ghost_place(hash).is_some_and(|place| {
             let ghost = self.ghosts[place];
-            let since = blocks(self.left_small).wrapping_sub(ghost.left_at);
+            let since = blocks(self.owners.at(owner).left_small).wrapping_sub(ghost.left_at);
             ghost.fingerprint == fingerprint(hash) && since <= blocks(self.limit)
         })
     }
@@ -467,14 +474,6 @@ fn blocks(bytes: u64) -> u32 {
 /// Never zero, which stands for no ghost.
 fn fingerprint(hash: u64) -> u32 {
     (hash >> 32) as u32 | 1
-}
-
-impl Queue {
-    const EMPTY: Self = Self {
-        newest: NONE,
-        oldest: NONE,
-        cost: 0,
-    };
 }
 
 #[cfg(test)]

@@ -8,8 +8,13 @@ fn hash(key: u32) -> u64 {
 }
 
 fn put(ring: &mut Ring<u32, u32>, key: u32, cost: u64) -> Result<(), TooLarge> {
+    put_of(ring, 0, key, cost)
+}
+
+fn put_of(ring: &mut Ring<u32, u32>, owner: u64, key: u32, cost: u64) -> Result<(), TooLarge> {
     let new = New {
         hash: hash(key),
+        owner,
         key,
         value: key,
         cost,
@@ -41,7 +46,7 @@ fn a_ghost_comes_back_into_main() {
         put(&mut ring, key, 4000).unwrap();
     }
     put(&mut ring, 399 - 60, 4000).unwrap();
-    assert!(ring.main.cost > 0);
+    assert!(ring.owners.at(0).main.cost > 0);
 }
 
 #[test]
@@ -51,6 +56,57 @@ fn what_is_larger_than_the_ring_is_refused() {
     assert_eq!(put(&mut ring, 2, 100_000), Err(TooLarge));
     put(&mut ring, 3, 1000).unwrap();
     assert_eq!(Ring::<u32, u32>::new(0).evict(), None);
+}
+
+fn finds(ring: &mut Ring<u32, u32>, keys: std::ops::Range<u32>) -> usize {
+    let found = keys.filter(|&key| ring.find(hash(key), |other| *other == key).is_some());
+    found.count()
+}
+
+#[test]
+fn an_owner_with_a_crowd_takes_what_is_free_and_nothing_from_one_that_holds_little() {
+    let mut ring = Ring::new(1 << 20);
+    for key in 0..80 {
+        put_of(&mut ring, 1, key, 4000).unwrap();
+    }
+    // Each of them is hot: S3-FIFO alone would keep them all in main.
+    for key in 1000..20_000 {
+        put_of(&mut ring, 2, key, 4000).unwrap();
+        for _ in 0..4 {
+            ring.find(hash(key), |other| *other == key);
+        }
+        if key % 500 == 0 {
+            assert_eq!(finds(&mut ring, 0..80), 80, "{key}");
+        }
+    }
+    // All the rest is the crowd's.
+    assert!(finds(&mut ring, 19_850..20_000) >= 149);
+}
+
+#[test]
+fn owners_who_all_want_more_than_there_is_get_the_same() {
+    let mut ring = Ring::new(1 << 20);
+    for round in 0..4000 {
+        // The second wants three times as much.
+        put_of(&mut ring, 1, round, 4000).unwrap();
+        for more in 0..3 {
+            put_of(&mut ring, 2, 10_000 + 3 * round + more, 4000).unwrap();
+        }
+    }
+    let costs: Vec<u64> = ring.owners.all().iter().map(|owner| owner.cost()).collect();
+    assert!(costs[0].abs_diff(costs[1]) <= 4000, "{costs:?}");
+}
+
+#[test]
+fn what_belongs_to_one_that_has_left_goes_first_in_the_end() {
+    let mut ring = Ring::new(1 << 20);
+    for key in 0..80 {
+        put_of(&mut ring, 1, key, 4000).unwrap();
+    }
+    for key in 1000..10_000 {
+        put_of(&mut ring, 2, key, 4000).unwrap();
+    }
+    assert_eq!(ring.owners.at(0).cost(), 0);
 }
 
 #[derive(Clone, Debug)]
@@ -96,7 +152,8 @@ proptest! {
                     held.insert(value, key);
                     let labels = [u64::from(key % 7), u64::from(key % 5) + 100];
                     let hash = hash(key);
-                    let new = New { hash, key, value, cost, labels: &labels };
+                    let owner = u64::from(key % 40);
+                    let new = New { hash, owner, key, value, cost, labels: &labels };
                     let _ = ring.insert(new, &mut out);
                 }
                 Operation::Find(key) => {
@@ -136,7 +193,8 @@ proptest! {
                 prop_assert!(held.remove(&value).is_some());
             }
             prop_assert!(ring.weight() <= limit);
-            prop_assert_eq!(ring.small.cost + ring.main.cost, ring.entries_cost);
+            let costs = ring.owners.all().iter().map(|owner| owner.cost());
+            prop_assert_eq!(costs.sum::<u64>(), ring.entries_cost);
         }
         for (value, key) in &held {
             let found = ring.find(hash(*key), |other| other == key).copied();
