@@ -16,6 +16,8 @@ pub struct TcpInfo {
     /// Segments sent, also acknowledgements and repeats, but not the SYN-ACK: the kernel begins to
     /// count when the connection stands.
     pub segments_out: u32,
+    /// Most bytes of ours in one segment: less on a path with smaller packets.
+    pub segment_bytes: u32,
     /// Bytes that the other side has acknowledged.
     pub bytes_acked: u64,
     /// Bytes written here that have not left yet.
@@ -42,6 +44,7 @@ pub struct TcpInfo {
 
 const LENGTH: usize = 216;
 const BACKOFF: usize = 4;
+const SEGMENT_BYTES: usize = 16;
 const SEGMENTS_UNACKED: usize = 24;
 const SEGMENTS_SACKED: usize = 28;
 const SEGMENTS_LOST: usize = 32;
@@ -77,6 +80,7 @@ impl TcpInfo {
         let gone = four(&bytes, SEGMENTS_SACKED) + four(&bytes, SEGMENTS_LOST);
         Ok(Self {
             segments_out: four(&bytes, SEGMENTS_OUT),
+            segment_bytes: four(&bytes, SEGMENT_BYTES),
             bytes_acked: eight(&bytes, BYTES_ACKED),
             bytes_unsent: four(&bytes, BYTES_UNSENT),
             rtt: Duration::from_micros(four(&bytes, RTT).into()),

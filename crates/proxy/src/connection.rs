@@ -23,6 +23,7 @@ use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::connections::{Occupation, Said};
 use crate::http2::Session;
+use crate::pacer::Packets;
 use crate::transport::{Privacy, Transport};
 
 /// A connection.
@@ -51,6 +52,8 @@ pub(crate) struct Connection {
     pub responses: u32,
     /// Segments that the link has been charged for.
     pub segments: u32,
+    /// How it cuts what is written into segments; none while nobody has asked.
+    pub packets: Option<Packets>,
     /// Bytes of the protocol below that are still to be charged, beside those that the transport
     /// counts.
     pub extra: u64,
@@ -152,6 +155,7 @@ impl Connection {
             looked_at: Timestamp::ZERO,
             responses: 0,
             segments: 0,
+            packets: None,
             extra: 0,
         }
     }

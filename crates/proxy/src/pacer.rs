@@ -17,6 +17,7 @@
 //!
 //! Where no rate is set there is no `Link`, and nothing of this costs anything.
 
+mod packets;
 mod peak;
 mod queue;
 mod schedule;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use levee_vocab::{ByteRate, Timestamp};
 
+pub(crate) use packets::{Packets, SEGMENT_BYTES};
 pub(crate) use peak::PeakMeter;
 pub(crate) use queue::PacedQueue;
 use schedule::Schedule;

@@ -96,6 +96,17 @@ impl Transport {
         }
     }
 
+    /// Bytes that each write grows by below, at least: heads of a record and of a frame.
+    pub const fn framing(&self) -> u64 {
+        match self {
+            Self::Plain(_) => 0,
+            // RFC 8446 section 5.2: head, type and tag of a record.
+            Self::Tls(_) => 22,
+            // RFC 9113 section 4.1: the head of a frame, which is nearly always inside a record.
+            Self::Stream(_) => 22 + 9,
+        }
+    }
+
     /// As [`Transport::extra`], and takes them as charged.
     pub const fn take_extra(&mut self) -> u64 {
         match self {

@@ -7,7 +7,7 @@ use super::Engine;
 use super::drive::Fate;
 use crate::answer::{Answer, Place};
 use crate::connection::Phase;
-use crate::pacer::{Class, Grant, Link};
+use crate::pacer::{Class, Grant, Link, Packets};
 
 /// What became of the connection whose turn it was.
 enum Turn {
@@ -70,7 +70,7 @@ impl Engine {
             link: &link,
             left: 0,
         };
-        while let Some((class, token)) = self.core.paced.first() {
+        while let Some((class, token)) = self.core.paced.next(self.core.now) {
             if let Err(at) = self.send_in_turn(&mut lease, class, token) {
                 self.core.next_pump = Some(at);
                 break;
@@ -90,7 +90,8 @@ impl Engine {
         let connection = self.connections.find(token);
         let queued = connection.and_then(|one| match &mut one.phase {
             Phase::Answering(answer) if answer.place == Place::Queued => {
-                Some((&mut one.socket, answer))
+                let packets = one.packets.unwrap_or(Packets::ETHERNET);
+                Some((&mut one.socket, answer, (packets, &mut one.segments)))
             }
             Phase::Answering(_)
             | Phase::Boundary { .. }
@@ -98,18 +99,19 @@ impl Engine {
             | Phase::Lingering { .. }
             | Phase::Http2(_) => None,
         });
-        let Some((socket, answer)) = queued else {
+        let Some((socket, answer, (packets, segments))) = queued else {
             // It was closed while it waited.
-            self.core.paced.pop(link, class);
+            self.core.paced.pop(link, (class, token));
             return Ok(());
         };
-        let piece = piece(answer, link.quantum());
+        let piece = piece(answer, packets.piece(link.quantum(), socket.framing()));
         let ready = self.core.paced.ready_since();
-        lease.cover(class, self.core.now, ready, piece + answer.overhead)?;
-        self.core.paced.pop(link, class);
+        let cost = piece + packets.heads(answer.sent, piece) + answer.overhead;
+        lease.cover(class, self.core.now, ready, cost)?;
+        self.core.paced.pop(link, (class, token));
         let turn = match answer.write(socket, piece) {
             Ok(Sent::Bytes(bytes)) => {
-                charge(answer, lease, bytes as u64);
+                *segments += charge(answer, lease, packets, bytes as u64);
                 let kind = answer.kind;
                 self.core.note_sent(kind, bytes as u64);
                 match answer.ready() {
@@ -176,10 +178,14 @@ fn goes_on(answer: &Answer, just_sent: u64) -> bool {
 /// or so on the smallest links.
 const FETCH_TURN_BYTES: u64 = 64 * 1024;
 
-fn charge(answer: &mut Answer, lease: &mut Lease<'_>, bytes: u64) {
-    let cost = bytes + std::mem::take(&mut answer.overhead);
+/// Charges `bytes` that were just written, and tells how many segments beyond the first were.
+fn charge(answer: &mut Answer, lease: &mut Lease<'_>, packets: Packets, bytes: u64) -> u32 {
+    let before = answer.sent - bytes;
+    let heads = packets.heads(before, bytes);
+    let cost = bytes + heads + std::mem::take(&mut answer.overhead);
     lease.left = lease.left.saturating_sub(cost);
     let settled = cost.min(answer.admitted);
     answer.admitted -= settled;
     lease.link.settle(answer.kind.class(), settled);
+    packets.beyond_first(before, bytes) as u32
 }

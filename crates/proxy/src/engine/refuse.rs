@@ -6,17 +6,20 @@ use super::Core;
 use super::serve::{Served, Visit};
 use crate::answer::{After, Answer, Body, Kind};
 use crate::connection::Connection;
+use crate::pacer::{Packets, SEGMENT_BYTES};
 use crate::redirect::write_refusal;
 use crate::request::Request;
 use crate::response::{Closing, Plain};
 
 /// What a reset costs on the wire: SYN-ACK and RST with their Ethernet frames.
 const RESET_BYTES: u64 = 136;
-/// TCP and IP with timestamps, 52, and Ethernet with its gap and sum, 18.
-const SEGMENT_BYTES: u64 = 70;
 /// Segments that the overhead of a first response covers, as TCP_INFO counts them: the five packets
 /// of the paper without the SYN-ACK, which it does not count.
 const SEGMENTS_COVERED: u32 = 4;
+/// Those of them that come at the end: FIN, and the acknowledgement of the visitor's.
+const SEGMENTS_AT_THE_END: u32 = 2;
+/// Answers up to this size leave in one segment on every path (RFC 9293 section 3.7.1).
+const ONE_SEGMENT: u64 = 536;
 
 impl Core {
     /// Refuses `request` for lack of capacity: 503 while the share of refusals lasts, else a reset.
@@ -100,7 +103,8 @@ impl Core {
     }
 
     /// What the next response on `connection` costs beside its bytes: the constant for the first,
-    /// which covers opening and closing; then what TCP sent since, and the segment to come.
+    /// which covers opening and closing; then what TCP sent since, and the segment to come. What
+    /// the constant paid for and TCP did not send is given back with the second.
     pub(super) fn overhead(&self, connection: &Connection) -> u64 {
         let plan = self.gate.plan().redirect.as_ref();
         if self.link.is_none() && plan.is_none() {
@@ -114,12 +118,14 @@ impl Core {
             });
             return of_tcp + extra;
         }
-        let sent = connection
-            .socket
-            .tcp_info()
-            .map_or(0, |info| info.segments_out);
-        let new = (sent + 1).saturating_sub(connection.segments);
-        u64::from(new.max(1)) * SEGMENT_BYTES + extra
+        let new = match connection.socket.tcp_info() {
+            Ok(info) => {
+                let in_all = info.segments_out + 1 + SEGMENTS_AT_THE_END;
+                in_all.saturating_sub(connection.segments)
+            }
+            Err(_) => 1,
+        };
+        u64::from(new) * SEGMENT_BYTES + extra
     }
 
     /// Notes that `overhead` was charged for the response that begins.
@@ -132,4 +138,25 @@ impl Core {
         };
         connection.responses += 1;
     }
+}
+
+/// How `connection` cuts `answer` into segments. The kernel is asked once, and only where there may
+/// be more than one.
+pub(super) fn packets_of(connection: &mut Connection, answer: &Answer) -> Packets {
+    if let Some(known) = connection.packets {
+        return known;
+    }
+    if answer.flow.is_none() && answer.ready() <= ONE_SEGMENT {
+        return Packets::ETHERNET;
+    }
+    ask_packets(connection)
+}
+
+/// As [`packets_of`], for whatever `connection` will carry.
+pub(super) fn ask_packets(connection: &mut Connection) -> Packets {
+    let socket = &connection.socket;
+    *connection.packets.get_or_insert_with(|| {
+        let info = socket.tcp_info();
+        info.map_or(Packets::ETHERNET, |info| Packets::of(info.segment_bytes))
+    })
 }

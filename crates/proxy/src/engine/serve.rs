@@ -15,6 +15,7 @@ use levee_wire::BackReason;
 
 use super::copies::is_copy_for;
 use super::hot_index::resource_hash;
+use super::refuse::packets_of;
 use super::way_back::Hearing;
 use super::work::Work;
 use super::{Core, Settled};
@@ -267,8 +268,9 @@ impl Core {
             Closing::Close => After::Linger,
         };
         if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
+            let packets = packets_of(connection, &answer);
             answer.overhead = visit.overhead;
-            answer.admitted = answer.ready() + visit.overhead;
+            answer.admitted = answer.ready() + packets.heads(0, answer.ready()) + visit.overhead;
             link.admit(answer.kind.class(), answer.admitted);
         }
         self.note_charged(connection, visit.overhead);

@@ -14,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use levee_vocab::Timestamp;
 
 use super::drive::{Fate, receive};
+use super::refuse::ask_packets;
 use super::{Core, Engine, Settled};
 use crate::connection::{Connection, Inbound, Phase};
 use crate::http2::{
@@ -179,6 +180,8 @@ impl Engine {
         let responses = session_connection.responses;
         let privacy = session_connection.privacy;
         let extra = session_connection.socket.take_extra();
+        let is_limited = self.core.link.is_some();
+        let packets = is_limited.then(|| ask_packets(session_connection));
         session_connection.responses += 1;
         if self.connections.streams() >= self.core.settings.limits.connections {
             accepted.respond.send_reset(h2::Reason::REFUSED_STREAM);
@@ -206,6 +209,7 @@ impl Engine {
         connection.responses = responses;
         connection.privacy = privacy;
         connection.extra = extra;
+        connection.packets = packets;
         let token = self.connections.insert(connection);
         if let Some(Transport::Stream(stream)) =
             self.connections.find(token).map(|one| &mut one.socket)

@@ -121,9 +121,9 @@ fn pages_step_back_while_another_core_has_redirects() {
     other.push(&link, Class::Redirect, 7, now);
     assert_ne!(link.start(Class::Page, now, now, 100), Grant::Now);
     assert_ne!(link.start(Class::Fetch, now, now, 100), Grant::Now);
-    assert_eq!(other.first(), Some((Class::Redirect, 7)));
+    assert_eq!(other.next(now), Some((Class::Redirect, 7)));
     assert_eq!(link.start(Class::Redirect, now, now, 1), Grant::Now);
-    other.pop(&link, Class::Redirect);
+    other.pop(&link, (Class::Redirect, 7));
     let later = now + Duration::from_secs(1);
     assert_eq!(link.start(Class::Page, later, later, 100), Grant::Now);
 }
@@ -142,11 +142,31 @@ fn classes_are_served_in_their_order() {
         queue.push(&link, class, token, now);
     }
     let mut order = Vec::new();
-    while let Some((class, token)) = queue.first() {
+    while let Some((class, token)) = queue.next(now) {
         order.push(token);
-        queue.pop(&link, class);
+        queue.pop(&link, (class, token));
     }
     assert_eq!(order, [4, 2, 1, 3]);
+}
+
+#[test]
+fn the_newest_redirect_goes_first_once_the_oldest_has_waited_long() {
+    let link = Link::new(RATE);
+    let start = Timestamp::from_seconds(1);
+    let at = |millis| start + Duration::from_millis(millis);
+    let mut queue = PacedQueue::default();
+    for token in 1..=3 {
+        queue.push(&link, Class::Redirect, token, at(token));
+        queue.push(&link, Class::Page, token + 10, at(token));
+    }
+    assert_eq!(queue.next(at(20)), Some((Class::Redirect, 1)));
+    let mut order = Vec::new();
+    while let Some((class, token)) = queue.next(at(40)) {
+        order.push(token);
+        queue.pop(&link, (class, token));
+    }
+    assert_eq!(order, [3, 2, 1, 11, 12, 13]);
+    assert!(queue.is_empty());
 }
 
 #[test]
