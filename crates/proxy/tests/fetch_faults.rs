@@ -60,13 +60,17 @@ async fn broken_responses_fail_and_are_not_kept() {
 }
 
 #[tokio::test]
-async fn a_transfer_coding_that_codes_nothing_is_passed_over() {
-    let page = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nConnection: close\r\n\r\npage";
+async fn a_transfer_coding_that_codes_nothing_is_passed_over_and_announces_no_end() {
+    let page = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 9\r\n\
+        Cache-Control: max-age=60\r\nConnection: close\r\n\r\npage";
     let origin = Origin::play(move |_, stream| say_and_close(stream, page)).await;
     let stage = Stage::new(FetchSettings::default());
-    let answer = stage.get(&Request::upstream(&origin, "/")).await.unwrap();
+    let request = Request::upstream(&origin, "/");
+    let answer = stage.get(&request).await.unwrap();
     let coding = answer.header("transfer-encoding");
     assert_eq!((answer.text(), coding), ("page", None));
+    stage.settled().await;
+    assert!(stage.lookup(&request).is_none(), "it may be half a page");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderValue};
 use http::response::Parts;
 use levee_vocab::Timestamp;
@@ -179,11 +180,19 @@ pub(super) fn header_map(head: &ResponseHead) -> HeaderMap {
 }
 
 /// Whether a broken-off body will be noticed.
-pub(super) fn body_end(parts: &Parts) -> BodyEnd {
-    let announced = parts.headers.contains_key(header::CONTENT_LENGTH)
-        || parts.headers.contains_key(header::TRANSFER_ENCODING)
-        || matches!(parts.status.as_u16(), 204 | 304);
-    if announced {
+pub(super) fn body_end(status: StatusCode, headers: &HeaderMap) -> BodyEnd {
+    //= RFC 9112 section 6.3: with a Transfer-Encoding whose last word is not chunked, a response
+    //= goes on to the end of the connection, whatever length stands beside it.
+    let codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let last = codings.last().map(|value| {
+        let mut words = value.as_bytes().rsplit(|&byte| byte == b',');
+        words.next().unwrap_or_default().trim_ascii()
+    });
+    let announced = match last {
+        Some(last) => last.eq_ignore_ascii_case(b"chunked"),
+        None => headers.contains_key(header::CONTENT_LENGTH),
+    };
+    if announced || matches!(status.as_u16(), 204 | 304) {
         BodyEnd::Announced
     } else {
         BodyEnd::Unannounced

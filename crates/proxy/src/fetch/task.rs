@@ -169,7 +169,7 @@ impl Fetch {
         let answer = Answer {
             status: reply.parts.status,
             headers: &reply.parts.headers,
-            body_end: body_end(&reply.parts),
+            body_end: body_end(reply.parts.status, &reply.parts.headers),
             arrived: reply.arrival.date,
             credentials: self.asker.credentials,
         };

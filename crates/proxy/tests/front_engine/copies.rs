@@ -242,6 +242,37 @@ fn what_may_not_be_kept_or_is_no_response_is_neither_kept_nor_shown() {
 }
 
 #[test]
+fn a_message_that_is_cut_or_damaged_anywhere_is_stored_as_it_stands_or_not_at_all() {
+    let (running, _) = cast();
+    let whole = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"a\"\r\n\r\n\
+         3\r\npus\r\n3\r\nhed\r\n0\r\n\r\n";
+    for cut in 1..whole.len() {
+        let status = push(&running, &whole[..cut]).status;
+        assert!([400, 409].contains(&status), "{status} after {cut} bytes");
+    }
+    let space = Space::Origin("origin.example".parse().unwrap(), 8080);
+    for at in 0..whole.len() {
+        for junk in ["\0", "\n", "0", "f", " ", ":"] {
+            let damaged = format!("{}{junk}{}", &whole[..at], &whole[at + 1..]);
+            match push(&running, &damaged).status {
+                201 => {
+                    let page = visit(&running);
+                    let is_page = [damaged.contains("pus"), damaged.contains("hed")];
+                    assert_eq!(
+                        page.text() == "pushed",
+                        is_page == [true, true],
+                        "{damaged:?}"
+                    );
+                    assert_eq!(page.body.len(), 6, "{damaged:?}");
+                    running.fetcher.forget(&space);
+                }
+                status => assert!([400, 409].contains(&status), "{status} for {damaged:?}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn a_body_that_proves_too_long_for_memory_is_refused_while_it_comes() {
     let (running, _) = cast();
     let mut client = running.connect();

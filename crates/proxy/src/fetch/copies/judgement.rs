@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::cacheability::{Answer, BodyEnd, Credentials, Decision, Policy, decide};
+use super::super::response::body_end;
+use crate::cacheability::{Answer, Credentials, Decision, Policy, decide};
 use crate::flight::Purpose;
 
 /// Most lines of a head that is looked at.
@@ -40,22 +41,17 @@ pub fn judge_push(bytes: &[u8]) -> PushJudgement {
         headers.append(name, value);
     }
     let status = head.code.and_then(|code| StatusCode::from_u16(code).ok());
-    let is_framed = [header::CONTENT_LENGTH, header::TRANSFER_ENCODING]
-        .iter()
-        .any(|name| headers.contains_key(name));
+    let status = status.unwrap_or(StatusCode::BAD_GATEWAY);
     let answer = Answer {
-        status: status.unwrap_or_default(),
+        status,
         headers: &headers,
-        body_end: match is_framed {
-            true => BodyEnd::Announced,
-            false => BodyEnd::Unannounced,
-        },
+        body_end: body_end(status, &headers),
         arrived: SystemTime::now(),
         credentials: Credentials::None,
     };
-    match status {
-        Some(_) if may_be_a_copy(&answer, &policy()) => PushJudgement::MayBeKept,
-        Some(_) | None => PushJudgement::NotToBeKept,
+    match may_be_a_copy(&answer, &policy()) {
+        true => PushJudgement::MayBeKept,
+        false => PushJudgement::NotToBeKept,
     }
 }
 
