@@ -105,6 +105,7 @@ pub const LAYERS: &[Layer] = &[
         may_use: &[
             "levee-vocab",
             "levee-wire",
+            "levee-page",
             "levee-registry",
             "levee-control",
             "levee-sim",

@@ -7,6 +7,8 @@
 //! one, by theme.
 #![allow(clippy::unwrap_used)]
 
+#[path = "real_faults/copies.rs"]
+mod copies;
 #[path = "real_faults/crowd.rs"]
 mod crowd;
 #[path = "real_faults/deaths.rs"]

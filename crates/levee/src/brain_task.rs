@@ -14,8 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Brain, CopyOrder, CopyOutcome, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters,
-    Reason, RoutePlan,
+    Brain, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
@@ -27,6 +26,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::community::Community;
 use crate::figures::{Figures, Surroundings};
 use crate::link_meter::LinkMeter;
+use crate::replicator::Replicator;
 use crate::sampler::Sampler;
 use crate::state::StateFolder;
 
@@ -61,8 +61,8 @@ pub struct BrainTask {
     pub cores: usize,
     /// Most open connections.
     pub connections_max: usize,
-    /// Where copies to be made are ordered; answered among the events.
-    pub copies: mpsc::Sender<CopyOrder>,
+    /// Has copies made; answers among the events.
+    pub replicator: Replicator,
     /// What links and registry tell.
     pub events: mpsc::Receiver<Input>,
     /// What the operator wants.
@@ -152,6 +152,7 @@ impl BrainTask {
             if let Input::LinkLost { link, .. } = input {
                 sampler.note_dead(&plan, link);
             }
+            self.replicator.note(&input, &plan);
             let outputs = self.brain.handle(Clock.now(), input);
             let mut forgotten = false;
             for output in outputs {
@@ -193,7 +194,7 @@ impl BrainTask {
             Output::SwapPlan => self.publish(),
             Output::RememberAliases => return self.remember(),
             Output::Explain(reason) => tell(reason),
-            Output::Copy(order) => inputs.extend(self.copy(order)),
+            Output::Copy(order) => inputs.extend(self.replicator.order(order.clone())),
             Output::CallForHelp { .. }
             | Output::AcceptSos { .. }
             | Output::RejectSos { .. }
@@ -211,15 +212,6 @@ impl BrainTask {
             }
         }
         Remembered::Yes
-    }
-
-    /// Hands an order to the replicator. Where that is too busy, or gone, the order failed.
-    fn copy(&self, order: &CopyOrder) -> Option<Input> {
-        self.copies.try_send(order.clone()).err().map(|_| {
-            let CopyOrder { link, url, .. } = order.clone();
-            let outcome = CopyOutcome::Failed;
-            Input::CopyEnded { link, url, outcome }
-        })
     }
 
     /// Each core gets its part of the budgets by the requests that it has had.

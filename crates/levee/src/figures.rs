@@ -16,6 +16,7 @@ use levee_observe::{
 use levee_proxy::{Comebacks, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
 
+use crate::replicator::CopyCounts;
 use crate::sampler::Sampler;
 
 /// What does not change while the server runs, and where the rest is asked for.
@@ -34,6 +35,8 @@ pub struct Figures {
     pub handed_over: std::sync::Arc<crate::log_take_over::Counts>,
     /// What rescue servers said to purges.
     pub purge_answers: std::sync::Arc<crate::purge_report::PurgeAnswers>,
+    /// What became of copies that we had made.
+    pub copies: std::sync::Arc<CopyCounts>,
     /// When the process started.
     pub started: Timestamp,
 }
@@ -144,6 +147,7 @@ impl Figures {
         let total = sampler.total();
         let counters = self.fetcher.counters();
         let fetch_errors = counters.errors_total();
+        let sent = self.copies.read();
         let FetchCounters {
             hits,
             stale_hits,
@@ -187,7 +191,8 @@ impl Figures {
             copies: CopyStatus {
                 taken: told(copies),
                 taken_bytes: copy_bytes,
-                ..CopyStatus::default()
+                sent: told(sent.by_end()),
+                sent_bytes: sent.bytes,
             },
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,

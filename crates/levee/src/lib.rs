@@ -22,6 +22,7 @@ pub mod purge_report;
 pub mod registry_client;
 pub mod registry_server;
 pub mod replay;
+pub mod replicator;
 pub mod rescue_link;
 pub mod sampler;
 pub mod serve;

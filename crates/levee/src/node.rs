@@ -41,6 +41,7 @@ use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
+use crate::replicator::{CopyCounts, ReplicatedSite, Replicator};
 use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks};
 use crate::serve::Again;
 use crate::service_manager;
@@ -344,13 +345,12 @@ impl Parts {
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
-        // Nobody replicates here yet: every order fails, and is tried again later and later.
-        let (copies, _) = mpsc::channel(1);
+        let replicator = self.replicator(&front, &made, events.clone());
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
-        let figures = self.figures(&made);
+        let figures = self.figures(&made, replicator.counts());
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -365,7 +365,7 @@ impl Parts {
             plans,
             cores: self.cores,
             connections_max: self.settings.limits.connections,
-            copies,
+            replicator,
             events: inbox,
             orders: orders_inbox,
         };
@@ -400,7 +400,20 @@ impl Parts {
         })
     }
 
-    fn figures(&self, made: &Made) -> Figures {
+    fn replicator(
+        &self,
+        front: &Arc<Front>,
+        made: &Made,
+        events: mpsc::Sender<levee_control::Input>,
+    ) -> Replicator {
+        let site = ReplicatedSite {
+            web: self.web.clone(),
+            names: self.settings.site.also.clone(),
+        };
+        Replicator::start(front, site, charge(made), events)
+    }
+
+    fn figures(&self, made: &Made, copies: Arc<CopyCounts>) -> Figures {
         Figures {
             site: self.web.to_string(),
             fetcher: made.fetcher.clone(),
@@ -409,6 +422,7 @@ impl Parts {
             log: made.log.clone(),
             handed_over: made.take_over.counts(),
             purge_answers: made.purges.answers(),
+            copies,
             started: Clock.now(),
         }
     }
@@ -442,10 +456,7 @@ impl Parts {
         let Some(community) = &self.settings.community else {
             return Ok(None);
         };
-        let charge: LinkCharge = match made.pacer.clone() {
-            Some(link) => Arc::new(move |bytes| link.charge(Clock.now(), bytes)),
-            None => Arc::new(|_| {}),
-        };
+        let charge = charge(made);
         let site = self.settings.site.name.clone();
         let mut settings = RegistryClientSettings::new(community.registry, site, seed());
         settings.source = Some(self.address);
@@ -475,6 +486,14 @@ impl Parts {
             period: self.settings.rescue.registry_period,
         };
         Ok(Some(Community::new(links, registry, offer, events)))
+    }
+}
+
+/// Charges the link for what does not go through the cores.
+fn charge(made: &Made) -> LinkCharge {
+    match made.pacer.clone() {
+        Some(link) => Arc::new(move |bytes| link.charge(Clock.now(), bytes)),
+        None => Arc::new(|_| {}),
     }
 }
 

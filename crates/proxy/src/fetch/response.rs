@@ -183,8 +183,8 @@ pub(super) fn header_map(head: &ResponseHead) -> HeaderMap {
 pub(super) fn body_end(status: StatusCode, headers: &HeaderMap) -> BodyEnd {
     //= RFC 9112 section 6.3: with a Transfer-Encoding whose last word is not chunked, a response
     //= goes on to the end of the connection, whatever length stands beside it.
-    let codings = headers.get_all(header::TRANSFER_ENCODING).iter();
-    let last = codings.last().map(|value| {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let last = codings.next_back().map(|value| {
         let mut words = value.as_bytes().rsplit(|&byte| byte == b',');
         words.next().unwrap_or_default().trim_ascii()
     });

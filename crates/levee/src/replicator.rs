@@ -1,0 +1,273 @@
+//! Has copies of hot resources made at our rescue servers (H3).
+//!
+//! ```text
+//!   Brain ──CopyOrder──▶ queue ─▶ a few at a time ─▶ push or pull ──▶ the rescue server
+//!     ▲                                │ a page: what is embedded in it?
+//!     └── CopyEnded, EmbeddedFound ◀───┘
+//! ```
+//!
+//! Nothing is decided here: what is worth a copy, and where, the Brain knows. And nothing here is
+//! in a visitor's way: what is sent is read from our own cores as a rescue server would read it,
+//! so it passes the pacer as a fetch; the queue is bounded, few copies run at a time, and each has
+//! a deadline. What does not find room is told as failed, and ordered again if it is still hot.
+
+mod look;
+mod page;
+mod push;
+mod rewritten;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use levee_control::{CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, RoutePlan};
+use levee_proxy::Front;
+use levee_vocab::{FetchKey, HostName, LinkId, WebAddress};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::rescue_link::LinkCharge;
+use push::Errands;
+
+/// Orders that wait. The Brain gives a few at a time for each of at most 128 rescue servers.
+const QUEUE_MAX: usize = 256;
+/// Copies under way. What they send goes one after another over the same link anyway; several
+/// hide the round trips.
+const UNDER_WAY_MAX: usize = 8;
+/// Time for one copy: 1.6 MB over a link of 54 kB/s. What takes longer the Brain has given up.
+const COPY_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// What became of copies, for the figures.
+#[derive(Debug, Default)]
+pub struct CopyCounts {
+    held: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The same at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyFigures {
+    /// Copies that rescue servers hold because of us.
+    pub held: u64,
+    /// Those that they would not keep.
+    pub refused: u64,
+    /// Those that came to nothing.
+    pub failed: u64,
+    /// Bytes of pushed responses.
+    pub bytes: u64,
+}
+
+impl CopyFigures {
+    /// What became of copies, by name.
+    pub fn by_end(&self) -> BTreeMap<&'static str, u64> {
+        BTreeMap::from([
+            ("held", self.held),
+            ("refused", self.refused),
+            ("failed", self.failed),
+        ])
+    }
+}
+
+impl CopyCounts {
+    fn note(&self, outcome: CopyOutcome) {
+        let counter = match outcome {
+            CopyOutcome::Held => &self.held,
+            CopyOutcome::Refused => &self.refused,
+            CopyOutcome::Failed => &self.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Reads them.
+    pub fn read(&self) -> CopyFigures {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CopyFigures {
+            held: value(&self.held),
+            refused: value(&self.refused),
+            failed: value(&self.failed),
+            bytes: value(&self.bytes),
+        }
+    }
+}
+
+/// A rescue server, as a place to send copies to.
+#[derive(Clone, Debug)]
+struct Member {
+    alias: WebAddress,
+    address: SocketAddr,
+    key: FetchKey,
+}
+
+/// An order, and whom it is about.
+struct Job {
+    order: CopyOrder,
+    member: Member,
+}
+
+/// Takes orders. See the file header.
+#[derive(Debug)]
+pub struct Replicator {
+    jobs: mpsc::Sender<Job>,
+    members: BTreeMap<LinkId, Member>,
+    counts: Arc<CopyCounts>,
+    links: watch::Sender<Links>,
+}
+
+/// Whose resources are copied.
+#[derive(Clone, Debug)]
+pub struct ReplicatedSite {
+    /// The name and port by which its rescue servers fetch.
+    pub web: WebAddress,
+    /// Its other names.
+    pub names: Vec<HostName>,
+}
+
+/// What becomes of the links of a page that is pushed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Links {
+    /// The page goes as it is.
+    #[default]
+    AsTheyAre,
+    /// Links to what the page embeds are made relative.
+    Relative,
+}
+
+impl Replicator {
+    /// Begins to work for `site`, whose cores are `front`. What becomes of orders goes to
+    /// `events`. It ends when it is dropped.
+    pub fn start(
+        front: &Arc<Front>,
+        site: ReplicatedSite,
+        charge: LinkCharge,
+        events: mpsc::Sender<Input>,
+    ) -> Self {
+        let (jobs, inbox) = mpsc::channel(QUEUE_MAX);
+        let counts = Arc::<CopyCounts>::default();
+        let (links, seen) = watch::channel(Links::default());
+        let errands = Errands {
+            front: Arc::downgrade(front),
+            site,
+            charge,
+            links: seen,
+            counts: Arc::clone(&counts),
+        };
+        tokio::spawn(run(inbox, Arc::new(errands), events));
+        Self {
+            jobs,
+            members: BTreeMap::new(),
+            counts,
+            links,
+        }
+    }
+
+    /// What became of copies.
+    pub fn counts(&self) -> Arc<CopyCounts> {
+        Arc::clone(&self.counts)
+    }
+
+    /// What becomes of links from now on.
+    pub fn set_links(&self, links: Links) {
+        self.links.send_replace(links);
+    }
+
+    /// Learns from what the Brain is told who rescues us, and from its plan who does not any more.
+    pub fn note(&mut self, input: &Input, plan: &RoutePlan) {
+        if let Input::IntervalEnded(_) = input {
+            let is_known = |link: &LinkId| plan.fetch_keys.iter().any(|(one, _)| one == link);
+            self.members.retain(|link, _| is_known(link));
+        }
+        if let Input::RescueAccepted {
+            link,
+            alias,
+            address,
+            key,
+            ..
+        } = input
+        {
+            let member = Member {
+                alias: alias.clone(),
+                address: (*address, alias.port).into(),
+                key: *key,
+            };
+            self.members.insert(*link, member);
+        }
+    }
+
+    /// Has the copy made. Gives what is to be told at once where it will not be.
+    pub fn order(&self, order: CopyOrder) -> Option<Input> {
+        let failed = |order: CopyOrder| {
+            self.counts.note(CopyOutcome::Failed);
+            Some(ended(&order, CopyOutcome::Failed))
+        };
+        let Some(member) = self.members.get(&order.link).cloned() else {
+            return failed(order);
+        };
+        match self.jobs.try_send(Job { order, member }) {
+            Ok(()) => None,
+            Err(mpsc::error::TrySendError::Full(job) | mpsc::error::TrySendError::Closed(job)) => {
+                failed(job.order)
+            }
+        }
+    }
+}
+
+fn ended(order: &CopyOrder, outcome: CopyOutcome) -> Input {
+    Input::CopyEnded {
+        link: order.link,
+        url: order.url.clone(),
+        outcome,
+    }
+}
+
+/// Carries orders out until nobody can give any more.
+async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc::Sender<Input>) {
+    let mut under_way = JoinSet::new();
+    loop {
+        tokio::select! {
+            job = inbox.recv(), if under_way.len() < UNDER_WAY_MAX => match job {
+                Some(job) => {
+                    under_way.spawn(carry_out(job, Arc::clone(&errands), events.clone()));
+                }
+                None => return,
+            },
+            Some(_) = under_way.join_next() => {}
+        }
+    }
+}
+
+async fn carry_out(job: Job, errands: Arc<Errands>, events: mpsc::Sender<Input>) {
+    let Job { order, member } = job;
+    let making = async {
+        match order.means {
+            CopyMeans::Push => errands.push(&order.url, &member).await,
+            CopyMeans::Pull => errands.pull(&order.url, &member).await,
+        }
+    };
+    let (outcome, why) = match timeout(COPY_TIME_MAX, making).await {
+        Ok(Ok(())) => (CopyOutcome::Held, "held".to_owned()),
+        Ok(Err(trouble)) => (trouble.outcome, trouble.why),
+        Err(_) => (CopyOutcome::Failed, "it took too long".to_owned()),
+    };
+    errands.counts.note(outcome);
+    tracing::debug!(url = order.url, to = %member.alias.host, why, "a copy");
+    // The Brain is gone only when the server stops.
+    let _ = events.send(ended(&order, outcome)).await;
+    match order.embedded {
+        Embedded::Without => {}
+        Embedded::With => {
+            let found = timeout(COPY_TIME_MAX, errands.embedded_in(&order.url)).await;
+            let resources = found.unwrap_or_default();
+            let page = order.url;
+            let _ = events.send(Input::EmbeddedFound { page, resources }).await;
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A page whose links to its own objects are made relative before it is pushed, so that a browser
+//! which got it from a rescue server asks for them there too (hotspot-avoidance, section 3).
+//!
+//! It is another page than the origin serves: its validators say so, and since it goes without a
+//! coding it varies by none. When its time is over, the rescue server gets the page as it is. Links
+//! that a visitor follows lead where they led.
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName};
+use http::{Method, StatusCode};
+use levee_page::{Hyperlinks, Rewriter};
+use levee_proxy::Errand;
+
+use super::look::Seen;
+use super::push::Errands;
+
+/// Fields that are about the bytes as they were.
+const OF_THE_BYTES: [&str; 12] = [
+    "accept-ranges",
+    "connection",
+    "content-digest",
+    "content-length",
+    "content-md5",
+    "digest",
+    "etag",
+    "keep-alive",
+    "last-modified",
+    "repr-digest",
+    "transfer-encoding",
+    "vary",
+];
+
+impl Errands {
+    /// The response for `target`, rewritten; none where there is nothing to rewrite in it, or it
+    /// cannot be read as a whole: it then goes as it is.
+    ///
+    /// Cancel safety: as nothing is changed, it may be dropped at any point.
+    pub(super) async fn rewritten(&self, target: &str, key: String) -> Option<Bytes> {
+        // It is looked at first, so that what goes as it is is charged once.
+        let seen = self.read(Method::HEAD, target, Errand::Look, None).await;
+        self.rewriter(target, &seen.ok()?)?;
+        let seen = self
+            .read(Method::GET, target, Errand::PassOn, Some(key))
+            .await;
+        let seen = seen.ok()?;
+        let mut rewriter = self.rewriter(target, &seen)?;
+        let mut page = Vec::with_capacity(seen.body.len());
+        rewriter.write(&seen.body, &mut page);
+        rewriter.finish(&mut page);
+        Some(message(&seen.headers, &page))
+    }
+
+    fn rewriter(&self, target: &str, seen: &Seen) -> Option<Rewriter> {
+        Rewriter::new(seen.content_type(), self.place(target)?, Hyperlinks::Kept)
+    }
+}
+
+/// The response as it goes over a connection.
+fn message(headers: &HeaderMap, page: &[u8]) -> Bytes {
+    let mut message = format!(
+        "HTTP/1.1 {}\r\ncontent-length: {}\r\n",
+        StatusCode::OK,
+        page.len()
+    )
+    .into_bytes();
+    let mut push = |name: &HeaderName, value: &[u8]| {
+        for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+            message.extend_from_slice(part);
+        }
+    };
+    for (name, value) in headers {
+        if !OF_THE_BYTES.contains(&name.as_str()) {
+            push(name, value.as_bytes());
+        }
+    }
+    if let Some(tag) = headers
+        .get(header::ETAG)
+        .and_then(|tag| other_tag(tag.as_bytes()))
+    {
+        push(&header::ETAG, &tag);
+    }
+    for name in other_variations(headers) {
+        push(&header::VARY, name.as_bytes());
+    }
+    message.extend_from_slice(b"\r\n");
+    message.extend_from_slice(page);
+    message.into()
+}
+
+/// A validator that the page as it is does not have: `"abc"` as `"abc-relative"`.
+fn other_tag(tag: &[u8]) -> Option<Vec<u8>> {
+    let inner = tag.strip_suffix(b"\"")?;
+    Some([inner, b"-relative\""].concat())
+}
+
+/// What it varies by beside the coding.
+fn other_variations(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::VARY).iter();
+    let names = values.filter_map(|value| value.to_str().ok());
+    let names = names.flat_map(|value| value.split(',')).map(str::trim);
+    names.filter(|name| !name.eq_ignore_ascii_case(header::ACCEPT_ENCODING.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rewritten_page_has_validators_of_its_own_and_varies_by_no_coding() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("content-type", "text/html"),
+            ("content-length", "99"),
+            ("etag", "W/\"abc\""),
+            ("last-modified", "yesterday"),
+            ("vary", "Accept-Encoding, Origin"),
+            ("cache-control", "max-age=60"),
+            ("connection", "close"),
+        ] {
+            headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        let message = message(&headers, b"page");
+        assert_eq!(
+            String::from_utf8(message.to_vec()).unwrap(),
+            "HTTP/1.1 200 OK\r\ncontent-length: 4\r\ncontent-type: text/html\r\n\
+             cache-control: max-age=60\r\netag: W/\"abc-relative\"\r\nvary: Origin\r\n\r\npage"
+        );
+        assert_eq!(other_tag(b"no tag"), None);
+    }
+}
