@@ -4,7 +4,7 @@
 //! are written into a buffer that is used again, from pieces made when the plan was adopted, so
 //! that one costs neither an allocation nor a lock.
 
-use levee_control::RedirectPlan;
+use levee_control::{RedirectPlan, Target};
 use levee_vocab::WebAddress;
 use levee_wire::{BackWord, push_back};
 
@@ -25,15 +25,18 @@ struct Template {
 
 /// 302: the visitor comes back here next time. no-store: no cache keeps it after the crowd is gone.
 const REST: &[u8] = b"\r\nCache-Control: no-store\r\nContent-Length: 0\r\n";
-/// Longest of what follows: Date, Connection and the empty line.
-const END_BYTES_MAX: usize = 37 + 24 + 2;
+/// What follows in every redirect: Date and the empty line.
+const END_BYTES: usize = 37 + 2;
 
 impl Redirects {
     /// Templates for the targets of `plan`.
     pub fn of(plan: Option<&RedirectPlan>) -> Self {
-        let targets: Vec<Template> = plan
+        Self::to(plan.map_or(&[], |redirect| &redirect.targets))
+    }
+
+    fn to(targets: &[Target]) -> Self {
+        let targets: Vec<Template> = targets
             .iter()
-            .flat_map(|redirect| &redirect.targets)
             .map(|target| {
                 let mut start = Vec::new();
                 push_start(302, &target.alias, &mut start);
@@ -45,14 +48,15 @@ impl Redirects {
             .collect();
         let longest = targets.iter().map(|target| target.start.len()).max();
         Self {
-            longest: longest.unwrap_or_default() + REST.len() + END_BYTES_MAX,
+            longest: longest.unwrap_or_default() + REST.len() + END_BYTES,
             targets,
         }
     }
 
-    /// Most bytes that a redirect for `target` can have.
-    pub const fn bytes(&self, target: &str) -> u64 {
-        (self.longest + target.len()) as u64
+    /// Bytes of a redirect for `target`; those of the longest where rescue servers have names of
+    /// different length. What is counted too much here is a redirect that the Gate does not grant.
+    pub const fn bytes(&self, target: &str, closing: Closing) -> u64 {
+        (self.longest + target.len() + closing.line().len()) as u64
     }
 
     /// Writes the redirect of `target`, a path with its query, to the rescue server at `index`.
@@ -160,4 +164,33 @@ fn finish(target: &str, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
     out.extend_from_slice(date);
     out.extend_from_slice(closing.line());
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use levee_vocab::{ByteRate, LinkId};
+
+    use super::*;
+    use crate::date::DateLine;
+
+    #[test]
+    fn a_redirect_is_as_long_as_the_gate_was_told() {
+        let redirects = Redirects::to(&[Target {
+            link: LinkId::Outbound(1),
+            slot: 0,
+            alias: WebAddress {
+                host: "www-vh1.rescue.example".parse().unwrap(),
+                port: 8080,
+            },
+            rate: ByteRate::from_kilobytes(100),
+        }]);
+        let date = DateLine::new(SystemTime::now());
+        for closing in [Closing::Stay, Closing::StayExplicitly, Closing::Close] {
+            let mut head = Vec::new();
+            redirects.write(0, "/a?b=c", date.line(), closing, &mut head);
+            assert_eq!(redirects.bytes("/a?b=c", closing), head.len() as u64);
+        }
+    }
 }

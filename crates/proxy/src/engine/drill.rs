@@ -17,7 +17,7 @@ use crate::answer::{Answer, Body, Kind};
 use crate::connection::Connection;
 use crate::redirect::Redirects;
 use crate::request::Request;
-use crate::response::Plain;
+use crate::response::{Closing, Plain};
 
 /// What a core knows of our drill, if there is one.
 #[derive(Debug)]
@@ -66,7 +66,9 @@ impl Drill {
             return None;
         }
         let ask = Ask {
-            redirect_bytes: self.redirects.bytes(request.sent_target),
+            redirect_bytes: self
+                .redirects
+                .bytes(request.sent_target, Closing::for_request(request)),
             ..ask.clone()
         };
         Some(self.gate.decide(now, &ask))

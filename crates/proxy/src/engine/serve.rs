@@ -150,7 +150,7 @@ impl Core {
             visitor: Visitor::Reader,
             redirectable: redirectability(visit, work, request),
             file_bytes: work.bytes(),
-            redirect_bytes: self.redirects.bytes(request.sent_target),
+            redirect_bytes: self.redirects.bytes(request.sent_target, visit.closing),
             overhead_bytes: visit.overhead,
             path_hash,
             resource_hash,
