@@ -25,6 +25,7 @@
 mod arrivals;
 mod rules;
 mod watched;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,6 +36,7 @@ pub use arrivals::{Arrival, ArrivalTable, Arrivals, UrlText};
 pub use rules::HotSpotRules;
 use watched::Watched;
 pub use watched::{HotSpotStep, ResourcePhase};
+pub use watching::Watching;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +125,9 @@ impl HotSpots {
             }
             HotSpotInput::RulesChanged(rules) => {
                 self.rules = rules;
+                for resource in self.resources.values_mut() {
+                    resource.weigh_anew(&self.rules);
+                }
                 in_order(self.step())
             }
         }

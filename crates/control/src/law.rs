@@ -9,7 +9,11 @@
 //! `resources` is the paper on hot spots alone, `load` that on rescue alone; both are there for the
 //! lab and for comparison.
 
+use std::time::Duration;
+
 use crate::copies::Embedded;
+use crate::hotspot::HotSpotRules;
+use crate::parameters::ParameterError;
 
 /// Which of the two papers decides, or both. See the file header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +40,7 @@ pub enum Replication {
 }
 
 /// Settings of the control law. Part of [`crate::Parameters`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HotSpotPolicy {
     /// Who decides.
     pub law: Law,
@@ -46,6 +50,8 @@ pub struct HotSpotPolicy {
     pub replicas: usize,
     /// Whether what a hot page embeds is copied with it.
     pub embedded: Embedded,
+    /// From when on a resource is hot.
+    pub rules: HotSpotRules,
 }
 
 impl Default for HotSpotPolicy {
@@ -55,6 +61,68 @@ impl Default for HotSpotPolicy {
             replication: Replication::default(),
             replicas: 8,
             embedded: Embedded::With,
+            rules: HotSpotRules::default(),
         }
+    }
+}
+
+impl HotSpotPolicy {
+    /// What is out of its range, by the names in the settings file.
+    pub(crate) fn check(&self) -> Vec<ParameterError> {
+        let HotSpotRules {
+            copy,
+            redirect,
+            service,
+            size_reference,
+            size_base,
+            ..
+        } = self.rules;
+        let limits = Duration::from_millis(1)..=Duration::from_hours(1);
+        let checks = [
+            (
+                "hot_spots.replicas",
+                self.replicas.to_string(),
+                (1..=64).contains(&self.replicas),
+                "[1, 64]",
+            ),
+            (
+                "hot_spots.copy_threshold",
+                format!("{copy:?}"),
+                limits.contains(&copy),
+                "[1 ms, 1 h]",
+            ),
+            (
+                "hot_spots.redirect_threshold",
+                format!("{redirect:?}"),
+                limits.contains(&redirect) && redirect <= copy,
+                "[1 ms, hot_spots.copy_threshold]: what is redirected was copied before",
+            ),
+            (
+                "hot_spots.service_threshold",
+                format!("{service:?}"),
+                limits.contains(&service) && service >= copy,
+                "[hot_spots.copy_threshold, 1 h]: what was copied a moment ago would be let go",
+            ),
+            (
+                "hot_spots.size_reference",
+                size_reference.to_string(),
+                size_reference >= 1,
+                "[1, any)",
+            ),
+            (
+                "hot_spots.size_base",
+                size_base.to_string(),
+                (1.1..=1000.0).contains(&size_base),
+                "[1.1, 1000]",
+            ),
+        ];
+        let wrong = checks.into_iter().filter(|(_, _, fits, _)| !fits);
+        wrong
+            .map(|(setting, value, _, range)| ParameterError {
+                setting,
+                value,
+                range,
+            })
+            .collect()
     }
 }

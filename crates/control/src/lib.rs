@@ -58,7 +58,7 @@ pub use gate::{Ask, Gate, GateLimits, PuttingOff, Redirectability, Verdict};
 pub use homes::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 pub use hotspot::{
     Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
-    HotSpots, ResourcePhase, ResourceView, UrlText,
+    HotSpots, ResourcePhase, ResourceView, UrlText, Watching,
 };
 pub use input::{
     Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,

@@ -145,6 +145,7 @@ impl Parameters {
         self.check_loads(&mut complaints);
         self.check_times(&mut complaints);
         self.check_counts(&mut complaints);
+        complaints.extend(self.hot_spots.check());
         if complaints.is_empty() {
             Ok(self)
         } else {
@@ -291,9 +292,6 @@ impl Parameters {
         let value = self.candidates_max;
         let fits = (1..=64).contains(&value);
         check("rescue.candidates_max", value.to_string(), fits, "[1, 64]");
-        let value = self.hot_spots.replicas;
-        let fits = (1..=64).contains(&value);
-        check("hot_spots.replicas", value.to_string(), fits, "[1, 64]");
         let fits = self.alias_host.len() <= ALIAS_HOST_MAX
             && !self.alias_host.contains('.')
             && self.alias_host.parse::<HostName>().is_ok();

@@ -84,6 +84,7 @@ impl BrainTask {
         let clock = Clock;
         let (cores, connections_max) = (self.cores, self.connections_max);
         let mut sampler = Sampler::start(&self.front, clock.now(), cores, connections_max);
+        sampler.watch_by(&self.brain.parameters().hot_spots.rules);
         let (mut ticks, mut looks) = (self.ticks(), self.looks());
         self.publish();
         // Ready before the first interval is over.
@@ -109,9 +110,8 @@ impl BrainTask {
                     Input::IntervalEnded(sample)
                 }
                 _ = looks.tick() => {
-                    for input in sampler.look(&self.front, clock.now()) {
-                        self.handle(input, &mut sampler);
-                    }
+                    let inputs = sampler.look(&self.front, clock.now());
+                    self.handle_all(inputs, &mut sampler);
                     continue;
                 }
                 Some(input) = self.events.recv() => input,
@@ -121,6 +121,8 @@ impl BrainTask {
             let changed = matches!(input, Input::ParametersChanged(_));
             self.handle(input, &mut sampler);
             if changed {
+                let inputs = sampler.watch_by(&self.brain.parameters().hot_spots.rules);
+                self.handle_all(inputs, &mut sampler);
                 (ticks, looks) = (self.ticks(), self.looks());
             }
             if ended {
@@ -143,6 +145,12 @@ impl BrainTask {
         let mut looks = tokio::time::interval_at(Instant::now() + period, period);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         looks
+    }
+
+    fn handle_all(&mut self, inputs: Vec<Input>, sampler: &mut Sampler) {
+        for input in inputs {
+            self.handle(input, sampler);
+        }
     }
 
     fn handle(&mut self, input: Input, sampler: &mut Sampler) {

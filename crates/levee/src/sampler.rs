@@ -204,21 +204,21 @@ impl Sampler {
         let looked = std::mem::replace(&mut self.looked, now);
         let told = HotSpotInput::ArrivalsTold(arrivals);
         let steps = self.hot_spots.handle(looked, told);
-        for HotSpotOutput { url, step, gap } in &steps {
-            tracing::debug!(url, ?step, ?gap, "a resource changed its heat");
-        }
         // Each core tells a copy once.
         missing.sort_unstable_by(|a, b| (a.link, &a.url).cmp(&(b.link, &b.url)));
         missing.dedup();
-        let mut inputs = Vec::new();
-        if !steps.is_empty() {
-            inputs.push(Input::ResourcesStepped(steps));
-        }
+        let mut inputs = stepped(steps);
         inputs.extend(missing.into_iter().map(|MissingCopy { link, url }| {
             tracing::debug!(%link, url, "a rescue server lacks a copy");
             Input::CopyMissing { link, url }
         }));
         inputs
+    }
+
+    /// From now on goes by `rules`; says which resources are hot by these, or not any more.
+    pub fn watch_by(&mut self, rules: &HotSpotRules) -> Vec<Input> {
+        let changed = HotSpotInput::RulesChanged(rules.clone());
+        stepped(self.hot_spots.handle(self.looked, changed))
     }
 
     fn cpu_level(&self) -> f64 {
@@ -280,5 +280,15 @@ impl Sampler {
                 recent.pop_front();
             }
         }
+    }
+}
+
+fn stepped(steps: Vec<HotSpotOutput>) -> Vec<Input> {
+    for HotSpotOutput { url, step, gap } in &steps {
+        tracing::debug!(url, ?step, ?gap, "a resource changed its heat");
+    }
+    match steps.is_empty() {
+        true => Vec::new(),
+        false => vec![Input::ResourcesStepped(steps)],
     }
 }

@@ -267,3 +267,98 @@ fn a_flood_of_crawlers_is_told_so_only_as_far_as_its_share_lasts() {
     let told = told.count();
     assert!((20..=25).contains(&told), "{told}");
 }
+
+/// A plan with so much early budget and two rescue servers under this law.
+fn hot_gate(law: Law, early: u64, direct: u64) -> Gate {
+    let mut plan = (*plan(1, direct, &[1000, 1000])).clone();
+    if let Some(redirect) = &mut plan.redirect {
+        redirect.law = law;
+        redirect.early = KILOBYTES(early);
+    }
+    let mut gate = Gate::new(GateLimits::default());
+    gate.adopt(Timestamp::ZERO, Arc::new(plan), 1.0);
+    gate
+}
+
+/// An ask for what the targets of these bits hold.
+fn hot(file_bytes: u64, holders: u64, heat: Heat) -> Ask {
+    Ask {
+        copies: Copies { holders, heat },
+        ..ask(file_bytes)
+    }
+}
+
+#[test]
+fn what_is_hot_and_copied_is_redirected_before_the_rest() {
+    let mut gate = hot_gate(Law::Combined, 100, 750);
+    let page = hot(20_000, 0b10, Heat::Redirected);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+    let redirected = Verdict::Redirect { target: 1 };
+    assert_eq!(gate.decide(at(0), &page), redirected);
+    // What is cold has the room that this leaves, and so has what is only warm.
+    assert_eq!(gate.decide(at(0), &ask(20_000)), Verdict::Serve);
+    let warm = hot(20_000, 0b10, Heat::Warm);
+    assert_eq!(gate.decide(at(0), &warm), Verdict::Serve);
+    assert_eq!(gate.decide(at(0), &page), redirected);
+}
+
+#[test]
+fn each_interval_begins_with_its_early_budget_whatever_the_last_one_was_like() {
+    let mut gate = hot_gate(Law::Combined, 100, 750);
+    for millisecond in 0..1000 {
+        gate.decide(at(millisecond), &ask(700));
+    }
+    let page = hot(20_000, 0b10, Heat::Redirected);
+    assert_eq!(gate.decide(at(999), &page), Verdict::Redirect { target: 1 });
+    let mut next = (**gate.plan()).clone();
+    next.interval = 2;
+    gate.adopt(at(1000), Arc::new(next), 1.0);
+    assert_eq!(gate.decide(at(1000), &page), Verdict::Serve);
+}
+
+#[test]
+fn hot_resources_that_no_holder_has_room_for_are_served_like_any_other() {
+    let mut gate = hot_gate(Law::Combined, 0, 750);
+    let page = hot(100_000, 0b01, Heat::Redirected);
+    let mut served = 0;
+    for millisecond in 0..1000 {
+        match gate.decide(at(millisecond), &page) {
+            Verdict::Serve => served += 1,
+            Verdict::Redirect { target: 0 } => {}
+            // There is no room left here either.
+            Verdict::Redirect { .. } | Verdict::Wait | Verdict::Refuse | Verdict::PutOff => break,
+        }
+    }
+    assert!(served > 0, "{served}");
+}
+
+#[test]
+fn above_the_direct_budget_those_that_hold_it_come_first_and_then_any() {
+    let mut gate = hot_gate(Law::Combined, 0, 0);
+    let warm = hot(4000, 0b01, Heat::Warm);
+    let mut targets = [0; 2];
+    for millisecond in 0..1000 {
+        if let Verdict::Redirect { target } = gate.decide(at(millisecond), &warm) {
+            targets[target] += 1;
+        }
+    }
+    assert_eq!(targets[0], 250, "all of its budget");
+    assert!(targets[1] > 200, "{targets:?}");
+}
+
+#[test]
+fn by_resource_alone_only_what_is_hot_is_redirected_and_only_to_those_that_hold_it() {
+    let mut gate = hot_gate(Law::Resources, 0, 1000);
+    let mut targets = [0; 2];
+    for millisecond in 0..100 {
+        let page = hot(4000, 0b11, Heat::Redirected);
+        let Verdict::Redirect { target } = gate.decide(at(millisecond), &page) else {
+            panic!("redirected whatever the load");
+        };
+        targets[target] += 1;
+    }
+    assert_eq!(targets, [50, 50]);
+    for ask in [ask(900_000), hot(900_000, 0b11, Heat::Warm)] {
+        assert_eq!(gate.decide(at(100), &ask), Verdict::Wait);
+    }
+}

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::watching::Watching;
+
 /// The three thresholds and what weighs them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotSpotRules {
@@ -18,6 +20,8 @@ pub struct HotSpotRules {
     /// Smaller answers are never hot: what is hardly larger than a redirect, with the packets that
     /// it costs, is better served. Default 1000 bytes.
     pub bytes_min: u64,
+    /// What is watched at all. Default everything.
+    pub watching: Watching,
 }
 
 impl Default for HotSpotRules {
@@ -29,6 +33,7 @@ impl Default for HotSpotRules {
             size_reference: 1000,
             size_base: 10.0,
             bytes_min: 1000,
+            watching: Watching::default(),
         }
     }
 }

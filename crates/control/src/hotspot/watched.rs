@@ -60,6 +60,23 @@ pub(super) struct Watched {
     pub claim: f64,
     /// The moving average of the gaps, in seconds.
     average: f64,
+    coverage: Coverage,
+}
+
+/// Whether the rules watch it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coverage {
+    Watched,
+    Ignored,
+}
+
+impl Coverage {
+    fn of(url: &str, text: UrlText, rules: &HotSpotRules) -> Self {
+        match text {
+            UrlText::Whole if rules.watching.covers(url) => Self::Watched,
+            UrlText::Whole | UrlText::Cut => Self::Ignored,
+        }
+    }
 }
 
 /// a: how much the newest gap counts, as for the round trips of TCP (RFC 6298).
@@ -79,6 +96,7 @@ impl Watched {
             counted: 0,
             claim: 0.0,
             average: rules.ceiling(arrivals.bytes),
+            coverage: Coverage::of(&arrivals.url, arrivals.text, rules),
         }
     }
 
@@ -129,6 +147,11 @@ impl Watched {
         Duration::from_secs_f64(self.average)
     }
 
+    /// The rules changed.
+    pub fn weigh_anew(&mut self, rules: &HotSpotRules) {
+        self.coverage = Coverage::of(&self.url, self.text, rules);
+    }
+
     /// `step`, to be told.
     pub fn told(&self, step: HotSpotStep) -> HotSpotOutput {
         HotSpotOutput {
@@ -140,9 +163,9 @@ impl Watched {
 
     /// Moves to the phase that belongs to how often it is asked for.
     pub fn step(&mut self, now: Timestamp, rules: &HotSpotRules) -> &'static [HotSpotStep] {
-        let band = match self.text {
-            UrlText::Whole => rules.band(self.gap(now), self.bytes),
-            UrlText::Cut => Band::Rare,
+        let band = match self.coverage {
+            Coverage::Watched => rules.band(self.gap(now), self.bytes),
+            Coverage::Ignored => Band::Rare,
         };
         let (phase, steps) = transition(self.phase, band);
         self.phase = phase;

@@ -5,6 +5,7 @@
 
 mod cross;
 mod groups;
+mod hot_spots;
 mod reload;
 mod tls;
 mod types;
@@ -18,6 +19,7 @@ use levee_control::{Parameters, Thresholds};
 use levee_vocab::{ByteRate, WebAddress};
 
 use self::groups::{cache, community, content, log_target, rescue, site};
+pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
 pub use self::types::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
     RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost,
@@ -48,6 +50,7 @@ impl Settings {
             },
             community,
             rescue: rescue(&values),
+            hot_spots: hot_spots::hot_spots(&values, &mut complaints),
             cache: cache(&values),
             limits: LimitSettings {
                 connections: values.number("limits.connections") as usize,
@@ -107,6 +110,7 @@ impl Settings {
         parameters.rescue_servers_max = self.rescue.servers_max;
         parameters.origins_max = self.rescue.origins_max;
         parameters.registry_period = self.rescue.registry_period;
+        parameters.hot_spots = self.hot_spots.policy.clone();
         parameters
     }
 }

@@ -175,6 +175,33 @@ settings! {
     "rescue.wait_max", Kind::Time, "5 s", "[0 s, 60 s]", Restart, "\"5 s\"",
     "How long a request may wait for capacity before it is refused with 503.";
 
+    "hot_spots.law", Kind::Choice(&["combined", "resources", "load"]), "combined", "", Reload, "\"combined\"",
+    "What drafts rescue servers and redirects visitors: the load and what is hot together; what is hot alone; or the load alone, which copies nothing.";
+    "hot_spots.replication", Kind::Choice(&["home", "push", "pull"]), "home", "", Reload, "\"home\"",
+    "How a hot resource comes to the rescue servers: sent to one of them, from which the others get it; sent to each; or fetched by each.";
+    "hot_spots.replicas", Kind::Count(1, 64), "8", "", Reload, "8",
+    "Most rescue servers under the law `resources`.";
+    "hot_spots.copy_threshold", Kind::Time, "1 s", "[1 ms, 1 h]", Reload, "\"1 s\"",
+    "T_C: a resource of 9 kB that is asked for this often is copied; a larger one earlier.";
+    "hot_spots.redirect_threshold", Kind::Time, "500 ms", "[1 ms, `copy_threshold`]", Reload, "\"500 ms\"",
+    "T_R: its visitors are redirected to the copies.";
+    "hot_spots.service_threshold", Kind::Time, "10 s", "[`copy_threshold`, 1 h]", Reload, "\"10 s\"",
+    "T_S: asked for more rarely than this, it is served here again.";
+    "hot_spots.size_reference", Kind::Size, "1 kB", "at least 1", Reload, "\"1 kB\"",
+    "k: the size against which sizes are weighed.";
+    "hot_spots.size_base", Kind::Count(2, 1000), "10", "", Reload, "10",
+    "b: base of the logarithm by which they are; the smaller, the earlier large resources are hot.";
+    "hot_spots.size_min", Kind::Size, "1 kB", "", Reload, "\"1 kB\"",
+    "Smaller answers are never hot: a redirect costs hardly less.";
+    "hot_spots.paths", Kind::Words, "", "", Reload, "[\"/blog/\", \"*.jpg\"]",
+    "Paths that are watched: beginnings, or patterns in which `*` stands for anything. Without it all are.";
+    "hot_spots.types", Kind::Words, "", "", Reload, "[\"html\", \"image/*\"]",
+    "Types that are watched: extensions or media types; a path without an extension counts as `html`. Without it all are.";
+    "hot_spots.embedded", Kind::Flag, "true", "", Reload, "false",
+    "Whether the objects embedded in a hot page are copied with it.";
+    "hot_spots.rewriting", Kind::Flag, "false", "", Reload, "true",
+    "Whether absolute links to the site's own names are made relative in pages that are copied, so that what they embed is asked for there.";
+
     "cache.memory", Kind::Size, "64 MiB", "", Restart, "\"64 MiB\"",
     "Memory for objects of origins and upstreams, index included.";
     "cache.disk", Kind::Size, "1 GiB", "", Restart, "\"1 GiB\"",

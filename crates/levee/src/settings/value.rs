@@ -16,6 +16,8 @@ use levee_vocab::{AddressBlock, ByteRate, HostName};
 pub enum Kind {
     /// Any text.
     Text,
+    /// A list of any texts.
+    Words,
     /// A host name.
     Host,
     /// A list of host names.
@@ -55,6 +57,8 @@ pub enum Kind {
 pub enum Value {
     /// Of [`Kind::Text`] or [`Kind::Choice`].
     Text(String),
+    /// Of [`Kind::Words`].
+    Words(Vec<String>),
     /// Of [`Kind::Host`] or [`Kind::Hosts`].
     Hosts(Vec<HostName>),
     /// Of [`Kind::Address`].
@@ -86,6 +90,7 @@ impl Value {
     pub(super) fn append(&mut self, more: Self) {
         match (self, more) {
             (Self::Hosts(all), Self::Hosts(more)) => all.extend(more),
+            (Self::Words(all), Self::Words(more)) => all.extend(more),
             (Self::Listens(all), Self::Listens(more)) => all.extend(more),
             (Self::Blocks(all), Self::Blocks(more)) => all.extend(more),
             (Self::Endpoints(all), Self::Endpoints(more)) => all.extend(more),
@@ -99,6 +104,7 @@ impl Kind {
     pub fn read(self, text: &str) -> Result<Value, String> {
         match self {
             Self::Text => Ok(Value::Text(text.into())),
+            Self::Words => Ok(Value::Words(vec![text.into()])),
             Self::Host | Self::Hosts => {
                 let host = text.parse().map_err(|error| format!("`{text}`: {error}"))?;
                 Ok(Value::Hosts(vec![host]))
@@ -147,7 +153,7 @@ impl Kind {
     pub const fn is_list(self) -> bool {
         matches!(
             self,
-            Self::Hosts | Self::Listens | Self::Blocks | Self::Endpoints
+            Self::Words | Self::Hosts | Self::Listens | Self::Blocks | Self::Endpoints
         )
     }
 
@@ -157,6 +163,7 @@ impl Kind {
         match self {
             Self::Count(..) | Self::Rate | Self::Size | Self::Time | Self::Share => true,
             Self::Text
+            | Self::Words
             | Self::Host
             | Self::Hosts
             | Self::Address
@@ -174,6 +181,7 @@ impl Kind {
     /// A list without parts.
     pub(super) const fn empty_list(self) -> Value {
         match self {
+            Self::Words => Value::Words(Vec::new()),
             Self::Listens => Value::Listens(Vec::new()),
             Self::Endpoints => Value::Endpoints(Vec::new()),
             Self::Blocks => Value::Blocks(Vec::new()),
@@ -198,6 +206,7 @@ impl Kind {
     pub fn name(self) -> String {
         match self {
             Self::Text => "text".into(),
+            Self::Words => "list of texts".into(),
             Self::Host => "host name".into(),
             Self::Hosts => "list of host names".into(),
             Self::Address => "IP address".into(),

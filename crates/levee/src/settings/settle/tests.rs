@@ -204,3 +204,50 @@ fn sockets_in_the_file_system_are_listened_on_and_their_mistakes_told() {
     let told = settle(&format!("{site}listen = [\"unix:levee.sock\"]\n")).unwrap_err();
     assert!(told[0].contains("`unix:/run/levee.sock`"), "{told:?}");
 }
+
+#[test]
+fn hot_spots_are_as_in_the_paper_unless_the_operator_says_otherwise() {
+    use levee_control::{Embedded, HotSpotPolicy, Law};
+
+    let settings = settle("[site]\nfolder = \"public\"\n").unwrap();
+    assert_eq!(settings.hot_spots.policy, HotSpotPolicy::default());
+    assert_eq!(settings.hot_spots.links, super::CopiedLinks::Kept);
+    let settings = settle(
+        "[site]\nfolder = \"public\"\n[hot_spots]\nlaw = \"resources\"\nreplicas = 3\n\
+         copy_threshold = \"2 s\"\nembedded = false\nrewriting = true\npaths = [\"/blog/\"]\n\
+         types = [\".PNG\", \"text/html\"]\n",
+    )
+    .unwrap();
+    let policy = settings.hot_spots.policy;
+    assert_eq!((policy.law, policy.replicas), (Law::Resources, 3));
+    assert_eq!(policy.embedded, Embedded::Without);
+    assert_eq!(policy.rules.copy, std::time::Duration::from_secs(2));
+    assert_eq!(policy.rules.watching.paths, ["/blog/"]);
+    let extensions = policy.rules.watching.extensions;
+    assert!(
+        ["htm", "html", "png"]
+            .map(String::from)
+            .iter()
+            .all(|one| extensions.contains(one))
+    );
+    assert_eq!(settings.hot_spots.links, super::CopiedLinks::Rewritten);
+}
+
+#[test]
+fn every_mistake_about_hot_spots_is_told_with_its_way_out() {
+    let told = settle(
+        "[site]\nfolder = \"public\"\n[hot_spots]\nredirect_threshold = \"3 s\"\n\
+         service_threshold = \"500 ms\"\npaths = [\"blog\"]\ntypes = [\"nonsense/x\"]\n",
+    )
+    .unwrap_err();
+    let told: Vec<String> = told.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 4, "{told:#?}");
+    for expected in [
+        "hot_spots.redirect_threshold is 3s, but must be in [1 ms, hot_spots.copy_threshold]",
+        "hot_spots.service_threshold is 500ms, but must be in [hot_spots.copy_threshold, 1 h]",
+        "`blog` is no path; write \"/blog\"",
+        "nothing is known of the media type `nonsense/x`",
+    ] {
+        assert!(told.iter().any(|text| text.contains(expected)), "{told:#?}");
+    }
+}

@@ -9,6 +9,7 @@ use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
+use super::hot_spots::HotSpotSettings;
 use super::upstream::UpstreamTable;
 
 /// Everything that the operator decided, or that the defaults decided for them.
@@ -18,6 +19,8 @@ pub struct Settings {
     pub site: SiteSettings,
     /// Applications behind it, and how long fetches may take.
     pub upstream: UpstreamTable,
+    /// What is done about hot spots.
+    pub hot_spots: HotSpotSettings,
     /// HTTPS; none where there is no certificate.
     pub tls: Option<TlsSettings>,
     /// Its link.

@@ -68,6 +68,13 @@ impl Values<'_> {
         }
     }
 
+    pub fn words(&self, name: &str) -> Vec<String> {
+        match self.value(name) {
+            Some(Value::Words(words)) => words,
+            _ => vec![],
+        }
+    }
+
     pub fn rate(&self, name: &str) -> Option<ByteRate> {
         match self.value(name) {
             Some(Value::Rate(rate)) => Some(rate),
