@@ -22,7 +22,7 @@ const TOOLS: &[Tool] = &[
     Tool {
         program: "chromium",
         package: "chromium",
-        for_what: "the dashboard and a rescued page in a real browser",
+        for_what: "the dashboard, a rescued page, and what pages load, in a real browser",
     },
     Tool {
         program: "curl",

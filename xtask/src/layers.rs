@@ -111,6 +111,7 @@ pub const LAYERS: &[Layer] = &[
             "levee-sim",
             "levee-net",
             "levee-observe",
+            "levee-page",
             "levee-proxy",
         ],
     },
