@@ -5,6 +5,7 @@
 //! lose their connection to newer ones, so that nobody can keep an operator out by holding on.
 //! What is answered is in `admin/routes.rs`, who may ask in `admin/guard.rs`.
 
+mod drill;
 mod guard;
 mod routes;
 
@@ -23,6 +24,7 @@ use levee_vocab::Purge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
+use crate::drill::DrillDesk;
 use crate::purge_report::PurgeReport;
 
 /// A purge under way; it goes on where this is dropped.
@@ -35,6 +37,9 @@ pub trait StatusSource: Send + Sync {
 
     /// The last three minutes.
     fn history(&self) -> History;
+
+    /// Rehearsals of a rescue.
+    fn drills(&self) -> &dyn DrillDesk;
 
     /// Removes objects here and at our rescue servers.
     fn purge(&self, purge: Purge) -> Reporting;

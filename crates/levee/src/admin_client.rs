@@ -9,6 +9,7 @@ use levee_vocab::{Purge, PurgeKind, PurgeScope};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::timeout;
 
+use crate::drill::{Account, Invitation};
 use crate::exchange::{ask, exchange};
 use crate::purge_report::PurgeReport;
 
@@ -28,7 +29,7 @@ const BYTES_MAX: usize = 4 << 20;
 ///
 /// Cancel safety: dropping it closes the connection, nothing else.
 pub async fn status_text(admin: SocketAddr) -> Result<String, String> {
-    let body = timeout(ANSWER_MAX, get_status(admin)).await;
+    let body = timeout(ANSWER_MAX, get(admin, "/status.json")).await;
     body.map_err(|_| late(admin, ANSWER_MAX))?
         .map_err(|error| absent(admin, &error))
 }
@@ -91,6 +92,61 @@ pub async fn purge(admin: SocketAddr, purge: &Purge) -> Result<PurgeReport, Stri
     }
 }
 
+/// Begins a drill; gives what its visitors need to know.
+///
+/// # Errors
+/// Why the server does not, or a sentence as [`status_text`] has it.
+///
+/// Cancel safety: dropped half-way, a drill that has begun ends by itself.
+pub async fn begin_drill(
+    admin: SocketAddr,
+    length: Duration,
+    rate: u32,
+) -> Result<Invitation, String> {
+    let seconds = length.as_secs();
+    let body = post(admin, &format!("/-/drill?seconds={seconds}&rate={rate}")).await?;
+    serde_json::from_str(&body).map_err(|error| format!("{admin} is not a levee: {error}"))
+}
+
+/// Ends a drill; `query` says who does.
+///
+/// # Errors
+/// As [`begin_drill`].
+///
+/// Cancel safety: dropped half-way, it may be over or not.
+pub async fn stop_drill(admin: SocketAddr, query: &str) -> Result<String, String> {
+    post(admin, &format!("/-/drill/stop?{query}")).await
+}
+
+/// How the last drill goes or went.
+///
+/// # Errors
+/// As [`status`].
+///
+/// Cancel safety: as [`status_text`].
+pub async fn drill_account(admin: SocketAddr) -> Result<Account, String> {
+    let body = timeout(ANSWER_MAX, get(admin, "/drill.json")).await;
+    let text = body
+        .map_err(|_| late(admin, ANSWER_MAX))?
+        .map_err(|error| absent(admin, &error))?;
+    serde_json::from_str(&text).map_err(|error| format!("{admin} is not a levee: {error}"))
+}
+
+async fn post(admin: SocketAddr, target: &str) -> Result<String, String> {
+    let request = http::Request::post(target).header("host", admin.to_string());
+    let request = request.body(Full::default());
+    let request = request.map_err(|error| error.to_string())?;
+    let answer = timeout(ANSWER_MAX, ask(admin, request, BYTES_MAX)).await;
+    let (status, body) = answer
+        .map_err(|_| late(admin, ANSWER_MAX))?
+        .map_err(|error| absent(admin, &error))?;
+    let text = String::from_utf8_lossy(&body).trim_end().to_owned();
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(text),
+    }
+}
+
 fn absent(admin: SocketAddr, error: &str) -> String {
     format!("no levee answers at {admin}: {error}; give its admin address with --admin or -c FILE")
 }
@@ -110,8 +166,8 @@ pub async fn status(admin: SocketAddr) -> Result<Status, String> {
     serde_json::from_str(&text).map_err(|error| format!("{admin} is not a levee: {error}"))
 }
 
-async fn get_status(admin: SocketAddr) -> Result<String, String> {
-    let request = http::Request::get("/status.json")
+async fn get(admin: SocketAddr, target: &str) -> Result<String, String> {
+    let request = http::Request::get(target)
         .header("host", admin.to_string())
         .body(Full::default())
         .map_err(|error| error.to_string())?;

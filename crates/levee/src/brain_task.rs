@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Brain, Input, LinkLoss, OriginPhase, OriginRoute, Output, Parameters, Reason, RoutePlan,
+    Brain, DrillOrder, DrillRefusal, DrillStop, Input, LinkLoss, OriginPhase, OriginRoute, Output,
+    Parameters, Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
@@ -24,6 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::community::Community;
+use crate::drill::DrillOffice;
 use crate::figures::{Figures, Surroundings};
 use crate::link_meter::LinkMeter;
 use crate::replicator::Replicator;
@@ -35,6 +37,10 @@ use crate::state::StateFolder;
 pub enum Order {
     /// New settings are in force.
     Change(Box<Parameters>),
+    /// Rehearse a rescue; answered when that has begun, or why it has not.
+    Drill(DrillOrder, oneshot::Sender<Result<(), DrillRefusal>>),
+    /// End the drill that we hold or take part in.
+    StopDrill(DrillStop),
     /// End every rescue; answered when the other sides have been told.
     Drain(oneshot::Sender<()>),
 }
@@ -63,6 +69,8 @@ pub struct BrainTask {
     pub connections_max: usize,
     /// Has copies made; answers among the events.
     pub replicator: Replicator,
+    /// Who keeps the account of drills.
+    pub drills: Arc<DrillOffice>,
     /// What links and registry tell.
     pub events: mpsc::Receiver<Input>,
     /// What the operator wants.
@@ -99,7 +107,15 @@ impl BrainTask {
             let input = tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Change(parameters)) => Input::ParametersChanged(parameters),
+                    Some(Order::Change(parameters)) => {
+                        self.handle(Input::DrillStopped(DrillStop::Reload), &mut sampler);
+                        Input::ParametersChanged(parameters)
+                    }
+                    Some(Order::Drill(order, begun)) => {
+                        self.begin_drill(order, begun, &mut sampler);
+                        continue;
+                    }
+                    Some(Order::StopDrill(stop)) => Input::DrillStopped(stop),
                     Some(Order::Drain(done)) => return self.drain(done, &mut sampler).await,
                     None => return,
                 },
@@ -107,6 +123,10 @@ impl BrainTask {
                     let (view, plan) = (self.brain.view(), self.brain.plan());
                     let sample = sampler.take(&self.front, clock.now(), &view, plan);
                     self.measure_link(&mut sampler);
+                    if self.drills.is_abandoned() {
+                        let gone = Input::DrillStopped(DrillStop::ClientLost);
+                        self.handle(gone, &mut sampler);
+                    }
                     Input::IntervalEnded(sample)
                 }
                 _ = looks.tick() => {
@@ -179,6 +199,24 @@ impl BrainTask {
                 forgotten |= self.carry_out(&output, &mut inputs) == Remembered::No;
             }
         }
+        self.drills.learn(|| self.brain.view());
+    }
+
+    fn begin_drill(
+        &mut self,
+        order: DrillOrder,
+        begun: oneshot::Sender<Result<(), DrillRefusal>>,
+        sampler: &mut Sampler,
+    ) {
+        self.handle(Input::DrillOrdered(order), sampler);
+        let answer = match self.drills.take_refusal() {
+            None => Ok(()),
+            Some(why) => Err(why),
+        };
+        if begun.send(answer).is_err() {
+            // Whoever asked has left meanwhile.
+            self.handle(Input::DrillStopped(DrillStop::ClientLost), sampler);
+        }
     }
 
     /// Says no to an origin whose alias could not be remembered.
@@ -201,7 +239,10 @@ impl BrainTask {
         match output {
             Output::SwapPlan => self.publish(),
             Output::RememberAliases => return self.remember(),
-            Output::Explain(reason) => tell(reason),
+            Output::Explain(reason) => {
+                self.drills.note(reason);
+                tell(reason);
+            }
             Output::Copy(order) => inputs.extend(self.replicator.order(order.clone())),
             Output::CallForHelp { .. }
             | Output::AcceptSos { .. }

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use levee_control::{DRILL_LENGTH_MAX, DRILL_RATE_MAX};
 use levee_net::ListenAddress;
 use levee_vocab::ByteRate;
 
-use crate::settings::rate_or_nothing;
+use crate::settings::{rate_or_nothing, time};
 
 /// A web server whose neighbours carry its visitors when a crowd comes.
 #[derive(Debug, Parser)]
@@ -79,6 +81,12 @@ pub enum Command {
         levee replay access.log.2.gz access.log.1 access.log -c levee.toml --neighbours \
         \"5 MB/s,500 kB/s\"")]
     Replay(Replay),
+    /// Rehearse a rescue with the real community: announced to it, bounded, and ended by anybody.
+    #[command(
+        after_help = "levee drill --rate 20 --time 60s --path / --path /news\n\
+        levee drill stop"
+    )]
+    Drill(Drill),
     /// Watch a running server.
     Top {
         /// Which server.
@@ -151,6 +159,68 @@ pub struct Replay {
     /// Print the figures as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `levee drill`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Drill {
+    /// What to do instead of holding one.
+    #[command(subcommand)]
+    pub action: Option<DrillAction>,
+    /// Which server.
+    #[command(flatten)]
+    pub server: Server,
+    /// Visits a second, 1 to 200.
+    #[arg(long, value_name = "VISITS", default_value = "20/s", value_parser = visits)]
+    pub rate: u32,
+    /// How long, up to 10 min.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = drill_length)]
+    pub time: Duration,
+    /// A page that is visited; again for more.
+    #[arg(long, value_name = "PATH", default_value = "/", value_parser = page_path)]
+    pub path: Vec<String>,
+    /// Print the report as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `levee drill stop`.
+#[derive(Debug, Subcommand)]
+pub enum DrillAction {
+    /// End the drill that this server holds, or its part in that of another.
+    Stop {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+    },
+}
+
+fn visits(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix("/s").unwrap_or(text).trim();
+    match number.parse() {
+        Ok(rate @ 1..=DRILL_RATE_MAX) => Ok(rate),
+        Ok(_) | Err(_) => Err(format!(
+            "give 1 to {DRILL_RATE_MAX} visits a second, e.g. 20/s"
+        )),
+    }
+}
+
+fn drill_length(text: &str) -> Result<Duration, String> {
+    let length = time(text)?;
+    let is_whole = length.subsec_nanos() == 0 && !length.is_zero();
+    match is_whole && length <= DRILL_LENGTH_MAX {
+        true => Ok(length),
+        false => Err("give 1 s to 10 min, in whole seconds".to_owned()),
+    }
+}
+
+fn page_path(text: &str) -> Result<String, String> {
+    let is_target = text.parse::<http::uri::PathAndQuery>().is_ok();
+    match is_target && text.starts_with('/') {
+        true => Ok(text.to_owned()),
+        false => Err("give a path of this site, e.g. /news".to_owned()),
+    }
 }
 
 fn link_rate(text: &str) -> Result<ByteRate, String> {

@@ -10,8 +10,8 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    CopyStatus, Decision, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
-    RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    CopyStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus,
+    Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
@@ -115,6 +115,11 @@ impl Figures {
             connections: sampler.connections(),
             waiting: sampler.total().waiting,
             upstreams: self.upstreams.view().iter().map(upstream).collect(),
+            drill: view.drill.as_ref().map(|drill| DrillStatus {
+                site: drill.site.to_string(),
+                own: view.phase == PhaseName::Drilling,
+                ends: calendar.unix(drill.ends),
+            }),
         }
     }
 

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use levee::command::{Command, CommandLine, Server};
+use levee::command::{Command, CommandLine, Drill, DrillAction, Server};
+use levee::drill::Wanted;
 use levee::{admin_client, explain, manual, settings};
 use levee_vocab::{Purge, PurgeError, PurgeKind};
 
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         } => purge(&server, purge_of(url, &key, soft), json),
         Command::Status { server, json } => show_status(&server, json),
         Command::Replay(replay) => levee::replay::run(&replay).map(|text| print!("{text}")),
+        Command::Drill(order) => drill(&order),
         Command::Top { server } => watch(&server),
         Command::Lab { arguments } => levee::lab::run(&arguments),
         Command::Completion { shell } => {
@@ -89,6 +91,32 @@ fn purge(server: &Server, purge: Result<Purge, PurgeError>, json: bool) -> Resul
         false => print!("{report}"),
     }
     report.confirmed_by_all()
+}
+
+/// Whoever drills in a script learns by the exit status whether there is something to mend.
+fn drill(order: &Drill) -> Result<(), String> {
+    let runtime = levee::serve::small_runtime()?;
+    if let Some(DrillAction::Stop { server }) = &order.action {
+        let sentence = runtime.block_on(levee::drill::stop(admin_address(server)?))?;
+        println!("{sentence}");
+        return Ok(());
+    }
+    let admin = admin_address(&order.server)?;
+    let wanted = Wanted {
+        rate: order.rate,
+        length: order.time,
+        paths: order.path.clone(),
+    };
+    let report = runtime.block_on(levee::drill::drill(
+        admin,
+        &wanted,
+        levee::serve::told_to_stop(),
+    ))?;
+    match order.json {
+        true => println!("{}", report.json()),
+        false => print!("{report}"),
+    }
+    report.is_well()
 }
 
 fn show_status(server: &Server, json: bool) -> Result<(), String> {

@@ -28,13 +28,14 @@ use tokio::task::JoinHandle;
 
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, fetch_settings, interface_speed, own_address, private_addresses,
-    sites,
+    access_log, admin_limits, drill_office, fetch_settings, interface_speed, own_address,
+    private_addresses, sites,
 };
 use self::purge_office::PurgeOffice;
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
+use crate::drill::DrillOffice;
 use crate::figures::Figures;
 use crate::https::Https;
 use crate::link_meter::LinkMeter;
@@ -73,6 +74,7 @@ pub struct Node {
     fetcher: Fetcher,
     upstreams: Arc<Upstreams>,
     purges: Arc<PurgeOffice>,
+    drills: Arc<DrillOffice>,
     web: WebAddress,
     /// Where visitors come by HTTPS.
     https_port: Option<u16>,
@@ -162,6 +164,7 @@ impl Node {
             brain,
             log,
             purges,
+            drills,
             ..
         } = self;
         let limits = admin_limits(&self.settings);
@@ -175,6 +178,7 @@ impl Node {
             https,
             log,
             purges,
+            drills,
             in_force: Shared::new(self.settings),
             web: self.web.clone(),
             address: self.address,
@@ -341,10 +345,12 @@ impl Parts {
 
     fn start(self, sockets: Sockets) -> Result<Node, String> {
         let made = self.make()?;
+        let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
+        let web = (&self.web, self.address);
+        let drills = drill_office(&sockets.front, web, orders.clone());
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
-        let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
         let replicator = self.replicator(&front, &made, events.clone());
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);
@@ -363,6 +369,7 @@ impl Parts {
             figures,
             brain: made.brain,
             plans,
+            drills: Arc::clone(&drills),
             cores: self.cores,
             connections_max: self.settings.limits.connections,
             replicator,
@@ -393,6 +400,7 @@ impl Parts {
             fetcher: made.fetcher,
             upstreams: self.upstreams,
             purges: made.purges,
+            drills,
             web: self.web,
             https_port: self.https_port,
             address: self.address,

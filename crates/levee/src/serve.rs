@@ -78,6 +78,19 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
     })
 }
 
+/// Until somebody wants this process to end: SIGINT or SIGTERM.
+///
+/// Cancel safety: nothing is lost.
+pub async fn told_to_stop() {
+    let Ok(mut stop) = signal(SignalKind::terminate()) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = stop.recv() => {}
+        _ = tokio::signal::ctrl_c() => {}
+    }
+}
+
 /// A runtime for one small job.
 ///
 /// # Errors

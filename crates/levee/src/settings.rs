@@ -19,7 +19,7 @@ pub use settle::{
     UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
-pub use value::{Kind, rate_or_nothing};
+pub use value::{Kind, rate_or_nothing, time};
 
 /// More than this is no settings file; the largest have some kilobytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;

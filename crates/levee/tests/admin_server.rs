@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use levee::admin::{AdminLimits, Reporting, StatusSource, serve};
+use levee::drill::{Account, Begun, DrillDesk, Invitation};
 use levee::purge_report::PurgeReport;
-use levee_control::{Confirmation, PurgeOutcome};
+use levee_control::{Confirmation, DrillStop, PurgeOutcome};
 use levee_observe::{History, Status, StatusBoard};
 use levee_vocab::{Purge, WebAddress};
 
@@ -26,6 +27,10 @@ impl StatusSource for Board {
 
     fn history(&self) -> History {
         self.board.history()
+    }
+
+    fn drills(&self) -> &dyn DrillDesk {
+        self
     }
 
     fn purge(&self, purge: Purge) -> Reporting {
@@ -45,6 +50,29 @@ impl StatusSource for Board {
             0 => Ok("reloaded".into()),
             _ => Err("link.rate is 0, but must be above it".into()),
         }
+    }
+}
+
+impl DrillDesk for Board {
+    fn begin(&self, length: Duration, rate: u32) -> Begun {
+        Box::pin(async move {
+            match length.as_secs() {
+                0 => Err("no drill: the site has a crowd".to_owned()),
+                seconds => Ok(Invitation {
+                    key: format!("key for {seconds} s at {rate}"),
+                    site: "news.example:80".into(),
+                    address: ([127, 0, 0, 1], 80).into(),
+                }),
+            }
+        })
+    }
+
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    fn stop(&self, stop: DrillStop) -> Result<String, String> {
+        Ok(stop.why().to_owned())
     }
 }
 
@@ -275,4 +303,33 @@ fn a_server_that_has_lost_a_thread_is_not_healthy() {
         ..Status::default()
     });
     assert!(admin.get("/-/healthy").starts_with("HTTP/1.1 503 "));
+}
+
+#[test]
+fn a_drill_is_begun_watched_and_ended_by_the_operator_only() {
+    let admin = Admin::start(AdminLimits::default());
+    let host = admin.address.to_string();
+    let post = |target: &str, more: &str| {
+        admin.ask(&format!(
+            "POST {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0{more}"
+        ))
+    };
+    let begun = post("/-/drill?seconds=60&rate=20", "");
+    assert!(begun.contains("key for 60 s at 20"), "{begun}");
+    let refused = post("/-/drill?seconds=0&rate=20", "");
+    assert!(refused.starts_with("HTTP/1.1 409 "), "{refused}");
+    for bad in ["", "?seconds=60", "?seconds=x&rate=1", "?speed=1"] {
+        let answer = post(&format!("/-/drill{bad}"), "");
+        assert!(answer.starts_with("HTTP/1.1 400 "), "{bad}: {answer}");
+    }
+    let account = admin.get("/drill.json");
+    assert!(account.contains("\"running\":false"), "{account}");
+    assert!(post("/-/drill/stop", "").contains("an operator stopped it"));
+    assert!(post("/-/drill/stop?by=client", "").contains("has seen enough"));
+    let strange = "\r\nOrigin: http://evil.example";
+    for target in ["/-/drill?seconds=60&rate=20", "/-/drill/stop"] {
+        let answer = post(target, strange);
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+        assert!(admin.get(target).starts_with("HTTP/1.1 405 "), "{target}");
+    }
 }

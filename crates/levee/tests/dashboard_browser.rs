@@ -7,9 +7,12 @@
 mod browser;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use browser::{Look, Window};
 use levee::admin::{AdminLimits, StatusSource, serve};
+use levee::drill::{Account, Begun, DrillDesk};
+use levee_control::DrillStop;
 use levee_observe::{History, Status, StatusBoard};
 
 /// The pages for people; the status page reloads itself, so it is looked at once.
@@ -26,6 +29,10 @@ impl StatusSource for Sample {
         self.0.history()
     }
 
+    fn drills(&self) -> &dyn DrillDesk {
+        self
+    }
+
     fn purge(&self, purge: levee_vocab::Purge) -> levee::admin::Reporting {
         let report = levee::purge_report::PurgeReport::new(&purge, 0, &[]);
         Box::pin(async move { report })
@@ -33,6 +40,20 @@ impl StatusSource for Sample {
 
     fn reload(&self) -> Result<String, String> {
         Err("a sample has no settings".into())
+    }
+}
+
+impl DrillDesk for Sample {
+    fn begin(&self, _length: Duration, _rate: u32) -> Begun {
+        Box::pin(async { Err("a sample has no neighbours".into()) })
+    }
+
+    fn account(&self) -> Account {
+        Account::default()
+    }
+
+    fn stop(&self, _stop: DrillStop) -> Result<String, String> {
+        Err("a sample has no neighbours".into())
     }
 }
 

@@ -182,6 +182,20 @@ function askedNext(status) {
   return status.candidates.map(([site]) => site).find((site) => !helps(site));
 }
 
+// Any member of a drill can end it, here as well as by `levee drill stop`.
+function drawDrill(drill) {
+  const line = document.getElementById("drill");
+  line.hidden = !drill;
+  if (!drill) return;
+  const whose = drill.own ? "This site rehearses a rescue" : `This site takes part in the drill of ${drill.site}`;
+  line.querySelector("span").textContent = `${whose} until ${Words.clock(drill.ends)}.`;
+}
+
+document.querySelector("#drill button").addEventListener("click", () => {
+  fetch("/-/drill/stop", { method: "POST", signal: AbortSignal.timeout(PATIENCE) })
+    .catch((error) => console.warn(error.message));
+});
+
 function draw(status) {
   const state = Words.state(status);
   document.title = `${state} – ${status.site}`;
@@ -190,6 +204,7 @@ function draw(status) {
   document.getElementById("state").textContent = state;
   document.getElementById("sentence").textContent = status.sentence;
   Stage.draw(document.getElementById("stage"), status);
+  drawDrill(status.drill);
   drawLists(status);
   drawFigures(status);
   drawCharts();

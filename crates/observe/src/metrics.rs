@@ -5,6 +5,7 @@
 //! from the same table.
 
 mod copies;
+mod drills;
 mod homes;
 mod purges;
 mod table;

@@ -4,6 +4,7 @@
 //! phone while the site is on fire, so it is one small page and one small stylesheet.
 
 mod bar;
+mod drill;
 mod upstreams;
 
 use crate::calendar::Calendar;
@@ -24,6 +25,7 @@ const PEERS_MAX: usize = 32;
 pub fn render_page(status: &Status) -> String {
     let mut html = Html::default();
     head(&mut html, status);
+    drill::section(&mut html, status);
     bar::link(&mut html, status);
     peers(&mut html, Side::HelpsUs, &status.rescue_servers);
     peers(&mut html, Side::IsHelped, &status.origins);

@@ -70,6 +70,20 @@ pub struct Status {
     /// Visitors who speak HTTP/2.
     #[serde(default)]
     pub http2: Http2Status,
+    /// The rehearsal that this site holds or takes part in.
+    pub drill: Option<DrillStatus>,
+}
+
+/// A rehearsal of a rescue.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DrillStatus {
+    /// Name of the site whose it is.
+    pub site: String,
+    /// Whether that is ours.
+    pub own: bool,
+    /// Unix seconds at which it ends at the latest.
+    pub ends: f64,
 }
 
 /// HTTP/2.

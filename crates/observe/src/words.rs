@@ -1,5 +1,8 @@
 //! Figures in the words of people, and the one sentence that says how a site is.
 
+use std::fmt::Write;
+
+use crate::calendar::Calendar;
 use crate::status::{Peer, Status};
 
 /// `53.9 kB/s`: decimal units, as links are sold and as the papers count.
@@ -128,6 +131,13 @@ pub(crate) fn sentence(status: &Status) -> String {
         Mood::Sos => being_rescued(status),
         Mood::Rescue => rescuing(status),
     };
+    if let Some(drill) = status.drill.as_ref().filter(|drill| drill.own) {
+        let ends = Calendar::of(drill.ends as u64).clock();
+        let _ = write!(
+            text,
+            " It rehearses a rescue until {ends}; no visitor is redirected."
+        );
+    }
     if status.rates.refusals > 0.0 {
         let refusals = per_second(status.rates.refusals);
         text.push_str(&format!(" {refusals} requests a second are refused."));
@@ -152,6 +162,13 @@ fn being_rescued(status: &Status) -> String {
 }
 
 fn rescuing(status: &Status) -> String {
+    if let Some(drill) = &status.drill {
+        let ends = Calendar::of(drill.ends as u64).clock();
+        let site = &drill.site;
+        return format!(
+            "This site takes part in a drill of {site} until {ends}; no crowd is behind it."
+        );
+    }
     let names: Vec<&str> = live(&status.origins)
         .map(|peer| peer.site.as_str())
         .collect();

@@ -56,7 +56,7 @@ struct Origin {
     idle_max: Duration,
     last_visit: Timestamp,
     beat: Beat,
-    /// It is a drill; when it is over even if the origin says nothing.
+    /// It is a drill, which ends at the latest then.
     drill: Option<Timestamp>,
 }
 
@@ -168,7 +168,9 @@ impl Rescue {
             let until = desk.after(GRACE);
             self.part(desk, link, until, LinkLoss::Silent.why());
         }
-        let over = self.find(|origin| origin.drill.is_some_and(|over| desk.now >= over));
+        let grace = desk.parameters.intervals(DRILL_GRACE);
+        let is_over = |ends: Timestamp| desk.now >= ends + grace;
+        let over = self.find(|origin| origin.drill.is_some_and(is_over));
         if !over.is_empty() {
             return self.end_drill(desk, ShutdownCause::DrillOver);
         }
@@ -230,7 +232,10 @@ impl Rescue {
 
     pub(crate) fn next_deadline(&self, interval: impl Fn(f64) -> Duration) -> Option<Timestamp> {
         let deadline = |origin: &Origin| {
-            let ends = origin.drill.unwrap_or_else(|| origin.idle_at());
+            let ends = match origin.drill {
+                Some(ends) => ends + interval(DRILL_GRACE),
+                None => origin.idle_at(),
+            };
             match origin.beat {
                 Beat::None | Beat::Answered => ends.min(origin.idle_at()),
                 Beat::UnansweredSince(since) => {
@@ -304,9 +309,7 @@ impl Rescue {
             } else {
                 Beat::None
             },
-            drill: call
-                .drill
-                .map(|length| desk.now + length + desk.parameters.intervals(DRILL_GRACE)),
+            drill: call.drill.map(|length| desk.now + length),
         };
         self.origins.insert(link, origin);
         self.share_out(desk);
@@ -361,10 +364,10 @@ impl Rescue {
         };
         origin.rate = initial_rate(origin.allotted, &desk.parameters.thresholds);
         origin.rate_told = origin.rate;
-        if let Some(over) = origin.drill {
+        if let Some(ends) = origin.drill {
             desk.explain(Reason::DrillJoined {
                 site: origin.site.host.clone(),
-                length: over.since(desk.now),
+                length: ends.since(desk.now),
             });
         }
         desk.explain(Reason::RescueBegan {

@@ -10,15 +10,15 @@ use levee_observe as observe;
 use levee_vocab::{Purge, PurgeKind};
 use percent_encoding::percent_decode_str;
 
-use super::StatusSource;
 use super::guard::Refusal;
+use super::{StatusSource, drill};
 
 /// An answer, whole.
 pub(super) type Answer = Response<Full<Bytes>>;
 
 const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
-const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const JSON: &str = "application/json";
+pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Nothing but what this server itself sends may be loaded or run, so even a hole in the escaping
 /// would let no stranger's script in.
@@ -38,6 +38,9 @@ pub(super) async fn answer<B>(request: &Request<B>, source: Arc<dyn StatusSource
         ("/-/reload", _) => method_not_allowed("POST"),
         ("/-/purge", &Method::POST) => purge(request.uri().query(), source).await,
         ("/-/purge", _) => method_not_allowed("POST"),
+        ("/-/drill", &Method::POST) => drill::begin(request.uri().query(), source).await,
+        ("/-/drill/stop", &Method::POST) => drill::stop(request.uri().query(), &*source),
+        ("/-/drill" | "/-/drill/stop", _) => method_not_allowed("POST"),
         (path, method) if READ.contains(method) => read(path, request.uri().query(), &*source),
         (_, _) => method_not_allowed("GET, HEAD"),
     }
@@ -74,6 +77,7 @@ fn read(path: &str, query: Option<&str>, source: &dyn StatusSource) -> Answer {
         "/" => whole(ok, HTML, observe::render_page(&status)),
         "/dashboard" => whole(ok, HTML, observe::DASHBOARD_HTML),
         "/status.json" => whole(ok, JSON, status.to_json()),
+        "/drill.json" => drill::account(source),
         "/history.json" => whole(ok, JSON, source.history().to_json()),
         "/metrics" => whole(
             ok,
@@ -166,7 +170,11 @@ fn method_not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
-fn whole(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+pub(super) fn whole(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<Bytes>,
+) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();

@@ -16,6 +16,7 @@ use super::made::sites;
 use super::purge_office::PurgeOffice;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
+use crate::drill::{DrillDesk, DrillOffice};
 use crate::https::Https;
 use crate::serve::Again;
 use crate::settings::Settings;
@@ -31,6 +32,7 @@ pub(super) struct Face {
     pub https: Option<Arc<Https>>,
     pub log: AccessLog,
     pub purges: Arc<PurgeOffice>,
+    pub drills: Arc<DrillOffice>,
     pub in_force: Shared<Settings>,
     pub web: WebAddress,
     pub address: IpAddr,
@@ -44,6 +46,10 @@ impl StatusSource for Face {
 
     fn history(&self) -> History {
         self.board.history()
+    }
+
+    fn drills(&self) -> &dyn DrillDesk {
+        &*self.drills
     }
 
     fn purge(&self, purge: Purge) -> Reporting {

@@ -2,16 +2,21 @@
 //!
 //! One function a part, so that what a setting leads to is found in one place.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use levee_observe::{AccessLog, AccessLogThread, LogFormat};
-use levee_proxy::{DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream, Upstreams};
+use levee_proxy::{
+    Bound, DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream, Upstreams,
+};
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, WebAddress};
+use tokio::sync::mpsc;
 
 use crate::admin::AdminLimits;
+use crate::brain_task::Order;
 use crate::community_socket::address_towards;
+use crate::drill::DrillOffice;
 use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
 
 /// What an interface that does not tell its speed is taken for: 100 Mbit/s.
@@ -31,6 +36,25 @@ pub(super) fn own_address(settings: &Settings) -> Result<IpAddr, String> {
             )
         }),
     }
+}
+
+/// Where drills of this site are ordered. Their visitors, on this machine, come to the first
+/// address that the site listens at; where it listens in the file system only, to where it says
+/// that it is.
+pub(super) fn drill_office(
+    front: &Bound,
+    (web, address): (&WebAddress, IpAddr),
+    orders: mpsc::Sender<Order>,
+) -> Arc<DrillOffice> {
+    let first = front.local_addresses().first().copied();
+    let mut way = first.unwrap_or(SocketAddr::new(address, web.port));
+    if way.ip().is_unspecified() {
+        way.set_ip(match way {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    Arc::new(DrillOffice::new(orders, web.clone(), way))
 }
 
 /// The fastest interface that is up, as the kernel tells it; the measurement comes down from there.

@@ -92,6 +92,7 @@ impl Settings {
         if let Some(community) = community {
             parameters.alias_host = community.alias_host.clone();
             parameters.rescue_port = community.rescue_listen.port();
+            parameters.drills = community.drills;
         }
         parameters.usable = self.link.usable;
         parameters.connection_overhead = self.link.overhead;

@@ -145,6 +145,8 @@ settings! {
     "First part of those names; by default the first label of `site.name`.";
     "community.allow_private", Kind::Flag, "false", "", Reload, "true",
     "Whether members at private and loopback addresses are believed.";
+    "community.drills", Kind::Flag, "true", "", Reload, "false",
+    "Whether this server takes part in the rehearsals of other members, where it has time.";
 
     "rescue.threshold_low", Kind::Share, "10 %", "(0 %, 20 %]", Reload, "\"10 %\"",
     "T_low: below it for `rescue.low_intervals`, help is let go.";

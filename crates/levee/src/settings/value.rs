@@ -305,7 +305,8 @@ fn size(text: &str) -> Result<u64, String> {
     Ok(scaled(text, &units, "64 MiB")? as u64)
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+/// A time as a command line or a settings file writes it.
+pub fn time(text: &str) -> Result<Duration, String> {
     let units = [
         ("ms", 1e-3),
         ("s", 1.0),

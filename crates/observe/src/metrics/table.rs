@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, copies, homes, purges, upstreams, way_back};
+use super::{Metric, copies, drills, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -49,6 +49,7 @@ pub(super) const METRICS: &[Metric] = &[
             }
         },
     },
+    drills::DRILL,
     Metric {
         name: "levee_link_capacity_bytes_per_second",
         kind: Gauge,

@@ -53,16 +53,15 @@ impl Drill {
     }
 
     /// What becomes of a visitor of the drill; none for everybody else, and for what could not be
-    /// redirected in a rescue either.
+    /// redirected in a rescue either. Whoever gets one is nobody's visitor: however often a drill
+    /// asks for a page, it does not become hot.
     pub fn verdict(
         &mut self,
         now: Timestamp,
         request: &Request<'_, '_>,
         ask: &Ask,
     ) -> Option<Verdict> {
-        let shown = request.fields.drill_key?;
-        let is_its = self.key.as_ref().is_some_and(|key| key.matches(shown));
-        if !is_its || ask.redirectable == Redirectability::Never {
+        if !self.is_visit(request) || ask.redirectable == Redirectability::Never {
             return None;
         }
         let ask = Ask {
@@ -72,6 +71,13 @@ impl Drill {
             ..ask.clone()
         };
         Some(self.gate.decide(now, &ask))
+    }
+
+    fn is_visit(&self, request: &Request<'_, '_>) -> bool {
+        match (&self.key, request.fields.drill_key) {
+            (Some(key), Some(shown)) => key.matches(shown),
+            (None, _) | (_, None) => false,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One function for each table of the file: its values as one part of the settings.
 
+use levee_control::Drills;
 use levee_observe::LogTarget;
 use levee_proxy::Wishes;
 
@@ -97,6 +98,10 @@ pub(super) fn community(
         alias_domain,
         alias_host: alias_host.to_ascii_lowercase(),
         allow_private: values.flag("community.allow_private"),
+        drills: match values.flag("community.drills") {
+            true => Drills::Joined,
+            false => Drills::Declined,
+        },
     })
 }
 

@@ -31,7 +31,6 @@ impl Settings {
             "upstream.idle_time": upstream.times.idle;
             "upstream.idle_connections": upstream.idle_connections;
             "link.rate": link.rate;
-            "[community]": community;
             "rescue.wait_max": rescue.wait_max;
             "[cache]": cache;
             "[limits]": limits;
@@ -40,6 +39,15 @@ impl Settings {
             "[log]": log;
             "state.folder": state_folder;
         };
+        let mut community = running.community.clone();
+        // The only thing of a community that can change at any time.
+        if let (Some(new), Some(old)) = (&self.community, &mut community) {
+            old.drills = new.drills;
+        }
+        if self.community != community {
+            later.push("[community]");
+            self.community = community;
+        }
         if self.tls.as_ref().map(TlsSettings::fixed) != running.tls.as_ref().map(TlsSettings::fixed)
         {
             later.push("[tls]");

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use levee_control::Drills;
 use levee_net::ListenAddress;
 use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
@@ -145,6 +146,8 @@ pub struct CommunitySettings {
     pub alias_host: String,
     /// Whether private addresses are believed.
     pub allow_private: bool,
+    /// Whether it takes part in the drills of others.
+    pub drills: Drills,
 }
 
 /// Rescue control; ranges are checked by `control::Parameters`.
