@@ -198,8 +198,8 @@ pub struct CrawlerTraffic {
     pub own_bytes: u64,
     /// Accounted bytes for origins that are rescued.
     pub rescue_bytes: u64,
-    /// Requests, whatever became of them.
-    pub requests: u64,
+    /// Part of all requests that were crawlers', whatever became of them, 0 to 1.
+    pub part: f64,
     /// Open connections whose last request was a crawler's, against the limit of all, 0 to 1.
     pub connections: f64,
 }
@@ -232,13 +232,6 @@ impl LoadSample {
     pub fn bytes_out(&self) -> u64 {
         let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.bytes).sum::<u64>();
         self.own.bytes + sum(&self.rescue) + sum(&self.redirects)
-    }
-
-    /// Part of all requests that was crawlers', 0 to 1.
-    pub fn crawlers_part(&self) -> f64 {
-        let sum = |map: &BTreeMap<LinkId, Traffic>| map.values().map(|t| t.requests).sum::<u64>();
-        let all = self.own.requests + sum(&self.rescue) + sum(&self.redirects);
-        (self.crawlers.requests as f64 / all.max(1) as f64).min(1.0)
     }
 }
 

@@ -67,7 +67,7 @@ impl Load {
         self.levels = Resource::ALL.map(|resource| match resource {
             Resource::Bandwidth => level(sample.bytes_out() - crawlers.own - crawlers.rescue),
             // A request of theirs costs about as much as any other.
-            Resource::Cpu => sample.cpu * (1.0 - sample.crawlers_part()),
+            Resource::Cpu => sample.cpu * (1.0 - sample.crawlers.part),
             Resource::Connections => (sample.connections - sample.crawlers.connections).max(0.0),
         });
         self.own = level(sample.own.bytes - crawlers.own);

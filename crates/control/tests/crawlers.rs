@@ -145,7 +145,7 @@ fn interval(own_kilobytes: u64, crawlers_kilobytes: u64) -> LoadSample {
         },
         crawlers: CrawlerTraffic {
             own_bytes: crawlers_kilobytes * 1000,
-            requests: crawlers_kilobytes,
+            part: crawlers_kilobytes as f64 / own_kilobytes as f64,
             ..CrawlerTraffic::default()
         },
         ..LoadSample::default()

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    BrainView, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpots, Input, LoadSample, OriginPhase,
-    ResourceView, RoutePlan, Traffic,
+    BrainView, CrawlerTraffic, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpots, Input,
+    LoadSample, OriginPhase, ResourceView, RoutePlan, Traffic,
 };
 use levee_net::cpu_time;
 use levee_proxy::{CoreNotes, Front, MissingCopy, Sample, SlotSample};
@@ -108,6 +108,7 @@ impl Sampler {
             refused: (sample.refused + sample.dropped)
                 .saturating_sub(before.refused + before.dropped),
             waiting: sample.waiting,
+            crawlers: self.crawlers(),
             cpu: self.cpu_level(),
             connections: sample.connections as f64 / self.connections_max as f64,
             ..LoadSample::default()
@@ -224,6 +225,20 @@ impl Sampler {
     fn cpu_level(&self) -> f64 {
         let used = self.now.cpu.saturating_sub(self.before.cpu);
         used.as_secs_f64() / self.elapsed().as_secs_f64().max(1e-3) / self.cores
+    }
+
+    fn crawlers(&self) -> CrawlerTraffic {
+        let (now, before) = (&self.now.sample, &self.before.sample);
+        let all = now.requests.saturating_sub(before.requests);
+        let requests = |sample: &Sample| sample.crawlers.by_name + sample.crawlers.by_behaviour;
+        let (own, rescue) = (before.crawlers.own_bytes, before.crawlers.rescue_bytes);
+        let theirs = requests(now).saturating_sub(requests(before));
+        CrawlerTraffic {
+            own_bytes: now.crawlers.own_bytes.saturating_sub(own),
+            rescue_bytes: now.crawlers.rescue_bytes.saturating_sub(rescue),
+            part: (theirs as f64 / all.max(1) as f64).min(1.0),
+            connections: now.crawlers.connections as f64 / self.connections_max as f64,
+        }
     }
 
     fn slot(sample: &Sample, slot: u8) -> SlotSample {

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use levee_control::Visitor;
 use levee_net::Sent;
 use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
@@ -24,6 +25,8 @@ pub(crate) struct Answer {
     /// Where more of the body comes from.
     pub flow: Option<Box<Flow>>,
     pub kind: Kind,
+    /// Whose it is.
+    pub visitor: Visitor,
     pub status: u16,
     pub after: After,
     /// When the head of the request was complete.
@@ -80,6 +83,8 @@ pub(crate) enum Kind {
     Look,
     /// A 503 for lack of capacity.
     Refusal,
+    /// A 429 to a crawler.
+    PuttingOff,
 }
 
 /// What becomes of the connection after the response.
@@ -106,9 +111,9 @@ pub(crate) enum Place {
 }
 
 impl Kind {
-    pub const fn class(self) -> Class {
+    const fn class(self) -> Class {
         match self {
-            Self::Redirect { .. } | Self::Refusal => Class::Redirect,
+            Self::Redirect { .. } | Self::Refusal | Self::PuttingOff => Class::Redirect,
             Self::Fetch | Self::Home { .. } | Self::Copy { .. } => Class::Fetch,
             Self::Own | Self::Rescue { .. } | Self::Look => Class::Page,
         }
@@ -123,7 +128,8 @@ impl Kind {
             | Self::Rescue { .. }
             | Self::Home { .. }
             | Self::Copy { .. }
-            | Self::Refusal => true,
+            | Self::Refusal
+            | Self::PuttingOff => true,
             Self::Look => false,
         }
     }
@@ -148,6 +154,7 @@ impl Answer {
             body,
             flow: None,
             kind,
+            visitor: Visitor::Reader,
             status,
             after: After::Next,
             began: Timestamp::ZERO,
@@ -159,6 +166,20 @@ impl Answer {
             progress_from: 0,
             record: None,
         }
+    }
+
+    /// What it is to the link. Pages of crawlers come after everything else.
+    pub const fn class(&self) -> Class {
+        match (self.kind.class(), self.visitor) {
+            (Class::Page, Visitor::Crawler(_)) => Class::Crawl,
+            (class, Visitor::Crawler(_) | Visitor::Reader) => class,
+        }
+    }
+
+    /// Whether it is a fetch for a crawler.
+    pub fn is_crawlers_fetch(&self) -> bool {
+        let is_fetched = self.flow.as_ref().is_some_and(|flow| flow.is_fetched());
+        self.visitor.is_crawler() && is_fetched
     }
 
     /// Bytes that are ready to be sent.

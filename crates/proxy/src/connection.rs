@@ -15,7 +15,7 @@
 
 use std::net::SocketAddr;
 
-use levee_control::{Ask, Verdict};
+use levee_control::{Ask, Verdict, Visitor};
 use levee_net::Readiness;
 use levee_vocab::Timestamp;
 
@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub deadline: Timestamp,
     /// When the wheel will look at this connection next.
     pub looked_at: Timestamp,
+    /// Whose the last request was.
+    pub visitor: Visitor,
     /// Responses begun.
     pub responses: u32,
     /// Segments that the link has been charged for.
@@ -153,6 +155,7 @@ impl Connection {
             granted: None,
             deadline: Timestamp::ZERO,
             looked_at: Timestamp::ZERO,
+            visitor: Visitor::Reader,
             responses: 0,
             segments: 0,
             packets: None,

@@ -49,6 +49,14 @@ pub(crate) struct CoreCounters {
     pub fetch_bytes: Counter,
     pub refused: Counter,
     pub dropped: Counter,
+    pub crawlers_by_name: Counter,
+    pub crawlers_by_behaviour: Counter,
+    pub crawler_own_bytes: Counter,
+    pub crawler_rescue_bytes: Counter,
+    pub crawlers_put_off: Counter,
+    pub crawlers_closed: Counter,
+    pub crawler_connections: Counter,
+    pub crawler_blocks: Counter,
     pub evicted: Counter,
     pub bad_requests: Counter,
     pub client_errors: Counter,
@@ -180,6 +188,14 @@ impl CoreCounters {
         sample.fetch_bytes += self.fetch_bytes.read();
         sample.refused += self.refused.read();
         sample.dropped += self.dropped.read();
+        sample.crawlers.by_name += self.crawlers_by_name.read();
+        sample.crawlers.by_behaviour += self.crawlers_by_behaviour.read();
+        sample.crawlers.own_bytes += self.crawler_own_bytes.read();
+        sample.crawlers.rescue_bytes += self.crawler_rescue_bytes.read();
+        sample.crawlers.put_off += self.crawlers_put_off.read();
+        sample.crawlers.closed += self.crawlers_closed.read();
+        sample.crawlers.connections += self.crawler_connections.read();
+        sample.crawlers.blocks += self.crawler_blocks.read();
         sample.evicted += self.evicted.read();
         sample.bad_requests += self.bad_requests.read();
         sample.client_errors += self.client_errors.read();

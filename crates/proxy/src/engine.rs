@@ -12,6 +12,7 @@
 mod accept;
 mod copies;
 mod core;
+mod crawlers;
 mod deadlines;
 mod drill;
 mod drive;
@@ -225,8 +226,10 @@ impl Engine {
             mut socket,
             unread,
             phase,
+            visitor,
             ..
         } = connection;
+        self.core.note_visitor_gone(&socket, visitor);
         self.core.pool.give(unread);
         self.core.note_unfinished(&socket);
         match phase {

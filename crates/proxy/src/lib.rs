@@ -9,6 +9,7 @@ mod connection;
 mod connection_fields;
 mod connections;
 mod counters;
+mod crawlers;
 mod date;
 mod disk;
 mod engine;
@@ -42,6 +43,7 @@ mod wheel;
 
 pub use cache::{BareCache, Body, Freshness, Stored};
 pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
+pub use crawlers::{Behaviour, CrawlerRules};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{
@@ -60,7 +62,9 @@ pub use histogram::LatencyCounts;
 pub use missing::MissingCopy;
 pub use pacer::{Class, Link};
 pub use request::DRILL_FIELD;
-pub use sample::{Comebacks, CoreNotes, Handshakes, LinkSample, Sample, SentBack, SlotSample};
+pub use sample::{
+    Comebacks, CoreNotes, CrawlerSample, Handshakes, LinkSample, Sample, SentBack, SlotSample,
+};
 pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;

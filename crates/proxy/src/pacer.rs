@@ -10,7 +10,8 @@
 //!    └────────────────┴──▶ time
 //! ```
 //!
-//! Order of classes (redirects and refusals, then fetches by rescue servers, then pages) is kept by
+//! Order of classes (redirects and refusals, then fetches by rescue servers, then pages, then
+//! those of crawlers) is kept by
 //! the queue of each core; between cores, a core with something less urgent steps back while
 //! another one has something more urgent. A core takes the link for a short lease, so that fast
 //! links cost one shared write for many messages, and gives back what it did not use.
@@ -26,6 +27,7 @@ mod share;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use levee_control::Visitor;
 use levee_vocab::{ByteRate, Timestamp};
 
 pub(crate) use packets::{Packets, SEGMENT_BYTES};
@@ -45,7 +47,12 @@ pub enum Class {
     Fetch,
     /// Everything else.
     Page,
+    /// Pages for crawlers: what nobody waits for.
+    Crawl,
 }
+
+/// How many classes there are.
+pub(crate) const CLASSES: usize = 4;
 
 /// The link of this process, shared by its cores.
 #[derive(Debug)]
@@ -54,14 +61,14 @@ pub struct Link {
     free_at: AtomicU64,
     charged: AtomicU64,
     /// Admitted, but not on the link yet; by class.
-    queued: [AtomicU64; 3],
+    queued: [AtomicU64; CLASSES],
     peak: AtomicU64,
     /// For refusals.
     refusals: Share,
     /// For what leaves without asking.
     unasked: Share,
     /// Cores with something of this class to send.
-    waiting: [AtomicU64; 3],
+    waiting: [AtomicU64; CLASSES],
 }
 
 /// Whether a message may start.
@@ -114,16 +121,28 @@ impl Link {
 
     /// Time that the link needs for what is admitted but has not left.
     pub fn backlog(&self, now: Timestamp) -> Duration {
+        self.backlog_up_to(Class::Crawl, now)
+    }
+
+    /// The part of it that goes before a page of `visitor`.
+    pub(crate) fn backlog_for(&self, visitor: Visitor, now: Timestamp) -> Duration {
+        let class = match visitor {
+            Visitor::Reader => Class::Page,
+            Visitor::Crawler(_) => Class::Crawl,
+        };
+        self.backlog_up_to(class, now)
+    }
+
+    fn backlog_up_to(&self, class: Class, now: Timestamp) -> Duration {
         let on_wire = Timestamp::from_nanoseconds(self.free_at.load(Relaxed)).since(now);
-        let queued = self.queued.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        let queued = self.queued[..=class as usize].iter();
+        let queued = queued.map(|bytes| bytes.load(Relaxed)).sum();
         on_wire + self.schedule.rate().time_for(queued)
     }
 
     /// The part of the backlog that goes before everything else: redirects and refusals.
     pub(crate) fn urgent_backlog(&self, now: Timestamp) -> Duration {
-        let on_wire = Timestamp::from_nanoseconds(self.free_at.load(Relaxed)).since(now);
-        let queued = self.queued[Class::Redirect as usize].load(Relaxed);
-        on_wire + self.schedule.rate().time_for(queued)
+        self.backlog_up_to(Class::Redirect, now)
     }
 
     /// Bytes that have left: what was charged less what is still on the wire.

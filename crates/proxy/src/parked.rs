@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use levee_control::{Ask, Redirectability};
+use levee_control::{Ask, Block, Redirectability};
 use levee_vocab::Timestamp;
 
 /// The queue of one core.
@@ -25,6 +25,8 @@ pub(crate) struct ParkedRequest {
     pub token: u64,
     pub ticket: u64,
     pub ask: Ask,
+    /// Where its visitor comes from; none where that says nothing about him.
+    pub block: Option<Block>,
     /// When its head was complete.
     pub since: Timestamp,
 }
@@ -63,7 +65,7 @@ impl ParkedQueue {
     }
 
     /// Puts a request at the end; gives its ticket.
-    pub fn push(&mut self, token: u64, ask: Ask, since: Timestamp) -> u64 {
+    pub fn push(&mut self, token: u64, ask: Ask, block: Option<Block>, since: Timestamp) -> u64 {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let line = match ask.redirectable {
@@ -74,6 +76,7 @@ impl ParkedQueue {
             token,
             ticket,
             ask,
+            block,
             since,
         });
         ticket
@@ -157,9 +160,9 @@ mod tests {
     fn requests_go_in_order_and_a_few_may_pass() {
         let mut queue = ParkedQueue::new(30);
         for token in 0..20 {
-            queue.push(token, ask(Redirectability::Allowed), Timestamp::ZERO);
+            queue.push(token, ask(Redirectability::Allowed), None, Timestamp::ZERO);
         }
-        queue.push(100, ask(Redirectability::Never), Timestamp::ZERO);
+        queue.push(100, ask(Redirectability::Never), None, Timestamp::ZERO);
         assert_eq!(round(&mut queue, |token| token < 3), [0, 1, 2]);
         // 3 waits, 4 may pass; 15 is too far behind; the other line does not wait for this one.
         assert_eq!(

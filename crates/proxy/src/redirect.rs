@@ -143,6 +143,16 @@ pub(crate) fn write_refusal(date: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// Tells a crawler to come back later. What it may have is given out evenly, so a while is enough.
+pub(crate) fn write_putting_off(date: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(
+        b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 60\r\nContent-Length: 0\r\n",
+    );
+    out.extend_from_slice(date);
+    out.extend_from_slice(Closing::Close.line());
+    out.extend_from_slice(b"\r\n");
+}
+
 /// Status line and Location, up to the path.
 fn push_start(status: u16, site: &WebAddress, out: &mut Vec<u8>) {
     push_status(status, out);

@@ -16,6 +16,8 @@ use std::mem::MaybeUninit;
 use httparse::Header;
 use levee_wire::{BackWord, CutBack};
 
+use crate::crawlers::Relayed;
+
 pub(crate) use flaw::Flaw;
 pub(crate) use host::LowerName;
 pub(crate) use upgrade::Upgrade;
@@ -117,6 +119,10 @@ pub(crate) struct Fields<'b> {
     pub range: Option<&'b [u8]>,
     pub referer: Option<&'b [u8]>,
     pub user_agent: Option<&'b [u8]>,
+    /// What a browser wants it for (Sec-Fetch-Dest).
+    pub fetch_destination: Option<&'b [u8]>,
+    /// Whether some proxy says that it passes the request on.
+    pub relayed: Relayed,
     /// `Cache-Control: no-cache`, `max-age=0`, or `Pragma: no-cache`.
     pub freshness: Freshness,
 }
@@ -357,7 +363,13 @@ fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), 
             17 if is("if-modified-since") => fields.if_modified_since = value,
             19 if is("if-unmodified-since") => fields.if_unmodified_since = value,
             17 if is("transfer-encoding") => read_coding(header.value, &mut framing)?,
-            9 if is("forwarded") => read_scheme(header.value, &mut fields),
+            9 if is("forwarded") => {
+                fields.relayed = Relayed::Yes;
+                read_scheme(header.value, &mut fields);
+            }
+            3 if is("via") => fields.relayed = Relayed::Yes,
+            15 if is("x-forwarded-for") => fields.relayed = Relayed::Yes,
+            14 if is("sec-fetch-dest") => fields.fetch_destination = value,
             17 if is("x-forwarded-proto") => read_scheme(header.value, &mut fields),
             _ => {}
         }

@@ -44,6 +44,8 @@ pub struct Sample {
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
+    /// What crawlers caused.
+    pub crawlers: CrawlerSample,
     /// Closed to make room for a new one: idle, or of a visitor who was too slow.
     pub evicted: u64,
     /// Refused for their framing.
@@ -111,6 +113,27 @@ pub struct SentBack {
     pub busy: u64,
     /// The rescue was over; also those whose request only the origin can answer.
     pub over: u64,
+}
+
+/// What crawlers caused since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CrawlerSample {
+    /// Requests of those that say what they are.
+    pub by_name: u64,
+    /// Requests of those that were recognised by what they do.
+    pub by_behaviour: u64,
+    /// Bytes for our own names, with those that a crawler got before it was recognised.
+    pub own_bytes: u64,
+    /// The same for origins that we rescue.
+    pub rescue_bytes: u64,
+    /// Told to come back later.
+    pub put_off: u64,
+    /// Closed without an answer, because too many were told already.
+    pub closed: u64,
+    /// Open connections now whose last request was a crawler's.
+    pub connections: u64,
+    /// Blocks of addresses that are taken for crawlers' now, by core.
+    pub blocks: u64,
 }
 
 /// TLS handshakes since the start.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use levee_vocab::{AddressBlock, HostName, WebAddress};
 
+use crate::crawlers::CrawlerRules;
 use crate::files::Folder;
 use crate::upstream::Upstreams;
 
@@ -21,6 +22,7 @@ pub struct SiteTable {
     unknown: UnknownHost,
     purge_from: Vec<AddressBlock>,
     trusted: Vec<AddressBlock>,
+    crawlers: Option<Arc<CrawlerRules>>,
 }
 
 /// One site.
@@ -76,6 +78,7 @@ impl SiteTable {
             unknown,
             purge_from: Vec::new(),
             trusted: Vec::new(),
+            crawlers: None,
         }
     }
 
@@ -102,6 +105,19 @@ impl SiteTable {
     /// Whose word on visitors is believed.
     pub(crate) fn trusted(&self) -> &[AddressBlock] {
         &self.trusted
+    }
+
+    /// The same table, for sites that tell crawlers from readers by `rules`; else everybody is a
+    /// reader.
+    #[must_use]
+    pub fn rationing(mut self, rules: CrawlerRules) -> Self {
+        self.crawlers = Some(Arc::new(rules));
+        self
+    }
+
+    /// How crawlers are told from readers; none where they are not.
+    pub(crate) const fn crawlers(&self) -> Option<&Arc<CrawlerRules>> {
+        self.crawlers.as_ref()
     }
 
     /// All sites, in the order given.

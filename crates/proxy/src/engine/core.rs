@@ -15,6 +15,7 @@ use super::handshake::HandshakeLine;
 use super::hot_index::HotIndex;
 use crate::back_keys::BackKeys;
 use crate::counters::CoreCounters;
+use crate::crawlers::Crawlers;
 use crate::date::DateLine;
 use crate::fetch::Fetcher;
 use crate::files::{Compressor, FileTable};
@@ -57,6 +58,7 @@ pub(crate) struct Core {
     pub hasher: FixedState,
     /// Who holds a copy of what is hot.
     pub hot: HotIndex,
+    pub crawlers: Crawlers,
     pub link: Option<Arc<Link>>,
     pub paced: PacedQueue,
     /// When the link may have room again.
@@ -142,6 +144,7 @@ impl Core {
             missing: MissingCopies::default(),
             hasher: FixedState::default(),
             hot: HotIndex::default(),
+            crawlers: Crawlers::default(),
             link: parts.link,
             paced: PacedQueue::default(),
             next_pump: None,

@@ -17,7 +17,10 @@ impl Core {
     /// Ends `answer`, whole or not, at `ended`.
     pub(super) fn settle(&mut self, mut answer: Answer, ended: Timestamp) {
         if let Some(link) = &self.link {
-            link.settle(answer.kind.class(), answer.admitted);
+            link.settle(answer.class(), answer.admitted);
+        }
+        if answer.is_crawlers_fetch() {
+            self.crawlers.fetches = self.crawlers.fetches.saturating_sub(1);
         }
         let latency = ended.since(answer.began);
         let is_tunnel = answer.flow.as_ref().is_some_and(|flow| flow.is_tunnel());
@@ -97,7 +100,7 @@ const fn class(kind: Kind) -> RequestClass {
         Kind::Copy { .. } => RequestClass::Copy,
         Kind::Redirect { .. } => RequestClass::Redirect,
         Kind::Rescue { .. } => RequestClass::Rescue,
-        Kind::Refusal => RequestClass::Refusal,
+        Kind::Refusal | Kind::PuttingOff => RequestClass::Refusal,
     }
 }
 

@@ -69,6 +69,8 @@ impl Engine {
                     told.arrivals.extend(arrivals);
                     told.missing.extend(missing);
                 });
+                let blocks = self.core.crawlers.blocks(self.core.now) as u64;
+                self.core.counters.crawler_blocks.set(blocks);
                 self.count_held_up();
             }
             Message::Visit(accepted, introduction) => {

@@ -112,8 +112,8 @@ impl Engine {
         let turn = match answer.write(socket, piece) {
             Ok(Sent::Bytes(bytes)) => {
                 *segments += charge(answer, lease, packets, bytes as u64);
-                let kind = answer.kind;
-                self.core.note_sent(kind, bytes as u64);
+                let (kind, visitor) = (answer.kind, answer.visitor);
+                self.core.note_sent(kind, visitor, bytes as u64);
                 match answer.ready() {
                     0 => Turn::Empty,
                     _ if goes_on(answer, bytes as u64) => Turn::GoOn,
@@ -149,7 +149,7 @@ impl Engine {
         if let Some(connection) = self.connections.find(token)
             && let Phase::Answering(answer) = &mut connection.phase
         {
-            let class = answer.kind.class();
+            let class = answer.class();
             link.settle(class, std::mem::take(&mut answer.admitted));
         }
         self.close(token, Fate::Reset);
@@ -160,10 +160,10 @@ impl Engine {
 /// piece goes with it: the visitor is done, and nobody waited longer for it.
 fn piece(answer: &Answer, quantum: u64) -> u64 {
     let ready = answer.ready();
-    match answer.kind.class() {
+    match answer.class() {
         Class::Redirect => ready,
-        Class::Fetch | Class::Page if ready <= quantum + quantum / 2 => ready,
-        Class::Fetch | Class::Page => quantum,
+        Class::Fetch | Class::Page | Class::Crawl if ready <= quantum + quantum / 2 => ready,
+        Class::Fetch | Class::Page | Class::Crawl => quantum,
     }
 }
 
@@ -171,7 +171,7 @@ fn piece(answer: &Answer, quantum: u64) -> u64 {
 /// asked for first is what most visitors wait for. A long one makes way now and then.
 fn goes_on(answer: &Answer, just_sent: u64) -> bool {
     let parts = |sent: u64| sent / FETCH_TURN_BYTES;
-    answer.kind.class() == Class::Fetch && parts(answer.sent) == parts(answer.sent - just_sent)
+    answer.class() == Class::Fetch && parts(answer.sent) == parts(answer.sent - just_sent)
 }
 
 /// One large object must not hold up all others: 64 KiB is a page with its pictures, and a second
@@ -186,6 +186,6 @@ fn charge(answer: &mut Answer, lease: &mut Lease<'_>, packets: Packets, bytes: u
     lease.left = lease.left.saturating_sub(cost);
     let settled = cost.min(answer.admitted);
     answer.admitted -= settled;
-    lease.link.settle(answer.kind.class(), settled);
+    lease.link.settle(answer.class(), settled);
     packets.beyond_first(before, bytes) as u32
 }

@@ -64,6 +64,11 @@ impl Core {
     /// Counts a connection that was closed without an answer.
     pub(super) fn note_dropped(&self) {
         self.counters.dropped.add(1);
+        self.charge_reset();
+    }
+
+    /// A connection is closed without an answer.
+    pub(super) fn charge_reset(&self) {
         if let Some(link) = &self.link {
             link.charge(self.now, RESET_BYTES);
         }

@@ -435,7 +435,8 @@ const fn tag_line(kind: Kind) -> TagLine {
         | Kind::Rescue { .. }
         | Kind::Copy { .. }
         | Kind::Look
-        | Kind::Refusal => TagLine::Hidden,
+        | Kind::Refusal
+        | Kind::PuttingOff => TagLine::Hidden,
     }
 }
 
@@ -476,9 +477,12 @@ fn push_company_lines(
     match visit.kind {
         Kind::Home { .. } => out.extend_from_slice(HOME_LINE),
         Kind::Copy { .. } | Kind::Look => {}
-        Kind::Own | Kind::Fetch | Kind::Redirect { .. } | Kind::Rescue { .. } | Kind::Refusal => {
-            push_alias_lines(request, origin, out)
-        }
+        Kind::Own
+        | Kind::Fetch
+        | Kind::Redirect { .. }
+        | Kind::Rescue { .. }
+        | Kind::Refusal
+        | Kind::PuttingOff => push_alias_lines(request, origin, out),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sending a response: at once where no link limits it, else in its turn.
 
+use levee_control::Visitor;
 use levee_net::{Clock, Sent};
 
 use super::Core;
@@ -45,7 +46,7 @@ impl Core {
                 answer.after = After::Close;
             }
             if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
-                link.admit(answer.kind.class(), answer.ready());
+                link.admit(answer.class(), answer.ready());
                 answer.admitted += answer.ready();
             }
             return Go::On;
@@ -53,18 +54,18 @@ impl Core {
         if let Some(link) = self.link.as_ref().filter(|_| answer.kind.is_sent()) {
             if answer.place == Place::Outside {
                 let missing = answer.ready().saturating_sub(answer.admitted);
-                link.admit(answer.kind.class(), missing);
+                link.admit(answer.class(), missing);
                 answer.admitted += missing;
                 answer.place = Place::Queued;
-                self.paced.push(link, answer.kind.class(), token, self.now);
+                self.paced.push(link, answer.class(), token, self.now);
                 self.next_pump = Some(self.now);
             }
             return Go::Wait;
         }
         match answer.write(&mut connection.socket, u64::MAX) {
             Ok(Sent::Bytes(bytes)) => {
-                let kind = answer.kind;
-                self.note_sent(kind, bytes as u64);
+                let (kind, visitor) = (answer.kind, answer.visitor);
+                self.note_sent(kind, visitor, bytes as u64);
                 Go::On
             }
             Ok(Sent::WouldBlock) => Go::Wait,
@@ -130,14 +131,21 @@ impl Core {
     }
 
     /// Counts bytes that were sent.
-    pub(super) fn note_sent(&self, kind: Kind, bytes: u64) {
+    pub(super) fn note_sent(&self, kind: Kind, visitor: Visitor, bytes: u64) {
         let counters = &self.counters;
         if !kind.is_sent() {
             return;
         }
         counters.bytes.add(bytes);
+        match (visitor, kind) {
+            (Visitor::Reader, _) => {}
+            (Visitor::Crawler(_), Kind::Rescue { .. }) => counters.crawler_rescue_bytes.add(bytes),
+            (Visitor::Crawler(_), _) => counters.crawler_own_bytes.add(bytes),
+        }
         match kind {
-            Kind::Own | Kind::Look | Kind::Refusal => counters.own_bytes.add(bytes),
+            Kind::Own | Kind::Look | Kind::Refusal | Kind::PuttingOff => {
+                counters.own_bytes.add(bytes);
+            }
             Kind::Fetch => {
                 counters.own_bytes.add(bytes);
                 counters.fetch_bytes.add(bytes);
@@ -180,6 +188,10 @@ impl Core {
             Kind::Refusal => {
                 counters.own_requests.add(1);
                 counters.refused.add(1);
+            }
+            Kind::PuttingOff => {
+                counters.own_requests.add(1);
+                counters.crawlers_put_off.add(1);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use std::time::Duration;
 
 use levee_control::{
-    Arrival, Ask, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
+    Arrival, Ask, Block, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
 };
 use levee_vocab::Timestamp;
 use levee_wire::BackReason;
@@ -84,14 +84,15 @@ impl Core {
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
-                let ask = self.ask(&visit, &work, request, path_hash);
+                let mut ask = self.ask(&visit, &work, request, path_hash);
                 if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
+                let block = self.find_visitor(connection, request, kind, &mut ask);
                 self.note_arrival(request, kind, &ask);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
-                    return self.park(connection, token, ask);
+                    return self.park(connection, token, ask, block);
                 }
                 verdict
             }
@@ -101,11 +102,11 @@ impl Core {
             Verdict::Redirect { target } => {
                 self.redirect(connection, request, &visit, target, work.bytes())
             }
-            Verdict::PutOff => self.refuse(connection, request, &visit),
             Verdict::Wait | Verdict::Refuse => {
                 let origin = route.rescued().map(|origin| &**origin);
                 self.turn_away(connection, request, &visit, (origin, BackReason::Busy))
             }
+            Verdict::PutOff => self.put_off(connection, request, &visit),
         }
     }
 
@@ -114,7 +115,13 @@ impl Core {
     /// have it copied is no crowd: it would make a resource hotter that it is copied.
     fn note_arrival(&mut self, request: &Request<'_, '_>, kind: Kind, ask: &Ask) {
         match kind {
-            Kind::Own | Kind::Rescue { .. } | Kind::Redirect { .. } | Kind::Refusal => {}
+            // Nobody else has any use for a copy of what a crawler asks for.
+            _ if ask.visitor.is_crawler() => return,
+            Kind::Own
+            | Kind::Rescue { .. }
+            | Kind::Redirect { .. }
+            | Kind::Refusal
+            | Kind::PuttingOff => {}
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
         let arrival = Arrival {
@@ -172,8 +179,11 @@ impl Core {
             Kind::Look => return Verdict::Serve,
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } => false,
             Kind::Own | Kind::Rescue { .. } => work.is_asked(),
-            Kind::Redirect { .. } | Kind::Refusal => false,
+            Kind::Redirect { .. } | Kind::Refusal | Kind::PuttingOff => false,
         };
+        if is_asked && self.is_fetch_too_many(ask.visitor, work) {
+            return Verdict::PutOff;
+        }
         if is_asked {
             return self.decide(ask);
         }
@@ -190,7 +200,9 @@ impl Core {
             Some(link) => link.urgent_backlog(self.now),
             None => Duration::ZERO,
         };
-        if urgent < limits.backlog_max || limits.backlog_max.is_zero() {
+        let is_let_in = urgent < limits.backlog_max || limits.backlog_max.is_zero();
+        // A crawler never waits: where the link is full its Gate puts it off.
+        if is_let_in || ask.visitor.is_crawler() {
             return self.gate.decide(self.now, ask);
         }
         match ask.waited < limits.wait_max {
@@ -199,8 +211,14 @@ impl Core {
         }
     }
 
-    fn park(&mut self, connection: &mut Connection, token: u64, ask: Ask) -> Served {
-        let ticket = self.parked.push(token, ask, self.now);
+    fn park(
+        &mut self,
+        connection: &mut Connection,
+        token: u64,
+        ask: Ask,
+        block: Option<Block>,
+    ) -> Served {
+        let ticket = self.parked.push(token, ask, block, self.now);
         connection.phase = Phase::Parked { ticket };
         self.counters.waiting.set(self.parked.len() as u64);
         if self.next_round.is_none() {
@@ -260,6 +278,10 @@ impl Core {
         record: Option<Box<levee_observe::AccessRecord>>,
     ) {
         answer.began = visit.began;
+        answer.visitor = connection.visitor;
+        if answer.is_crawlers_fetch() {
+            self.crawlers.fetches += 1;
+        }
         answer.record = record;
         answer.progress_by = self.now + self.settings.deadlines.progress;
         answer.after = match visit.closing {
@@ -271,7 +293,7 @@ impl Core {
             let packets = packets_of(connection, &answer);
             answer.overhead = visit.overhead;
             answer.admitted = answer.ready() + packets.heads(0, answer.ready()) + visit.overhead;
-            link.admit(answer.kind.class(), answer.admitted);
+            link.admit(answer.class(), answer.admitted);
         }
         self.note_charged(connection, visit.overhead);
         self.note_begun(answer.kind);

@@ -35,9 +35,12 @@ impl Engine {
             };
             // The plan may have changed, and with it the numbers of those who hold it.
             request.ask.copies = self.core.hot.find(request.ask.resource_hash);
+            let visitor = request.ask.visitor;
+            let visitor = self.core.crawlers.look_again(now, visitor, request.block);
+            request.ask.visitor = visitor;
             request.ask.waited = now.since(request.since);
             request.ask.backlog = match &self.core.link {
-                Some(link) => link.backlog(now),
+                Some(link) => link.backlog_for(visitor, now),
                 None => Duration::ZERO,
             };
             let ask = request.ask.clone();
@@ -49,6 +52,7 @@ impl Engine {
             let Some(request) = self.core.parked.remove(&round) else {
                 break;
             };
+            self.core.renew_visitor(connection, request.ask.visitor);
             connection.granted = Some(Granted {
                 verdict,
                 ask: request.ask,

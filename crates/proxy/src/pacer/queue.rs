@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use levee_vocab::Timestamp;
 
-use super::{Class, Link, Presence};
+use super::{CLASSES, Class, Link, Presence};
 
 /// Connections that wait for the link, each at most once.
 #[derive(Debug, Default)]
 pub(crate) struct PacedQueue {
-    classes: [VecDeque<Waiting>; 3],
+    classes: [VecDeque<Waiting>; CLASSES],
     ready_since: Timestamp,
 }
 
@@ -54,7 +54,7 @@ impl PacedQueue {
 
     /// The next connection of the most urgent class.
     pub fn next(&self, now: Timestamp) -> Option<(Class, u64)> {
-        [Class::Redirect, Class::Fetch, Class::Page]
+        [Class::Redirect, Class::Fetch, Class::Page, Class::Crawl]
             .into_iter()
             .find_map(|class| Some((class, self.next_of(class, now)?)))
     }
@@ -64,7 +64,7 @@ impl PacedQueue {
         let oldest = queue.front()?;
         let next = match class {
             Class::Redirect if now.since(oldest.since) >= PATIENCE => queue.back()?,
-            Class::Redirect | Class::Fetch | Class::Page => oldest,
+            Class::Redirect | Class::Fetch | Class::Page | Class::Crawl => oldest,
         };
         Some(next.token)
     }
