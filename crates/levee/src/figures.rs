@@ -152,7 +152,6 @@ impl Figures {
         let total = sampler.total();
         let counters = self.fetcher.counters();
         let fetch_errors = counters.errors_total();
-        let sent = self.copies.read();
         let FetchCounters {
             hits,
             stale_hits,
@@ -193,12 +192,7 @@ impl Figures {
             sent_back: sent_back(total),
             comebacks: comebacks(total),
             home_exceptions: told(home_exceptions),
-            copies: CopyStatus {
-                taken: told(copies),
-                taken_bytes: copy_bytes,
-                sent: told(sent.by_end()),
-                sent_bytes: sent.bytes,
-            },
+            copies: self.copies(copies, copy_bytes),
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
             log_lines_taken_over: self.handed_over.taken(),
@@ -240,6 +234,19 @@ fn by_label(counts: [(&str, u64); 3]) -> BTreeMap<String, u64> {
     counts
         .map(|(label, count)| (label.to_owned(), count))
         .collect()
+}
+
+impl Figures {
+    /// Copies that were made here, and those that we had made.
+    fn copies(&self, taken: BTreeMap<&'static str, u64>, taken_bytes: u64) -> CopyStatus {
+        let sent = self.copies.read();
+        CopyStatus {
+            taken: told(taken),
+            taken_bytes,
+            sent: told(sent.by_end()),
+            sent_bytes: sent.bytes,
+        }
+    }
 }
 
 /// Counts by their names.
