@@ -1,0 +1,358 @@
+//! Copies between two servers in one process: the cores of an origin, its replicator, and the cores
+//! of a rescue server.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee::replicator::{Links, ReplicatedSite, Replicator};
+use levee_control::{
+    CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, OriginPhase, OriginRoute, RoutePlan,
+};
+use levee_net::{Clock, Inherited};
+use levee_proxy::{
+    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, ObjectKey, Site,
+    SiteTable, Space, UnknownHost,
+};
+use levee_vocab::{ByteRate, FetchKey, LinkId, Misses, WebAddress};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+const LINK: LinkId = LinkId::Outbound(1);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server with a folder of its own.
+struct Server {
+    front: Arc<Front>,
+    fetcher: Fetcher,
+    folder: TempDir,
+    address: SocketAddr,
+}
+
+/// An origin, its replicator, and what that says.
+struct Stage {
+    origin: Server,
+    replicator: Replicator,
+    told: mpsc::Receiver<Input>,
+    charged: Arc<std::sync::atomic::AtomicU64>,
+}
+
+fn key() -> FetchKey {
+    FetchKey::from_bytes([7; 16])
+}
+
+fn web(host: &str, port: u16) -> WebAddress {
+    let host = host.parse().unwrap();
+    WebAddress { host, port }
+}
+
+fn server(name: &str, plan: RoutePlan) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let clock: levee_proxy::Clock = Arc::new(|| Clock.now());
+    let fetcher = Fetcher::new(FetchSettings::default(), Handle::current(), clock).unwrap();
+    let settings = FrontSettings::listening_on(vec![(Ipv4Addr::LOCALHOST, 0).into()]);
+    let bound = Front::bind(settings, &Inherited::default()).unwrap();
+    let address = bound.local_addresses()[0];
+    let site = Site {
+        name: web(name, address.port()),
+        other_names: vec!["static.example".parse().unwrap()],
+        content: Content::Folder(Arc::new(Folder::open(folder.path()).unwrap())),
+    };
+    let parts = FrontParts {
+        plan: Arc::new(plan),
+        sites: Arc::new(SiteTable::new(vec![site], UnknownHost::Refuse)),
+        fetcher: Some(fetcher.clone()),
+        tls: None,
+        link: None,
+        log: None,
+        handed_over: None,
+        purge: None,
+    };
+    let front = Arc::new(bound.start(parts).unwrap());
+    Server {
+        front,
+        fetcher,
+        folder,
+        address,
+    }
+}
+
+fn stage() -> Stage {
+    let origin = server(
+        "origin.example",
+        RoutePlan {
+            fetch_keys: vec![(LINK, key())],
+            ..RoutePlan::default()
+        },
+    );
+    let site = ReplicatedSite {
+        web: web("origin.example", origin.address.port()),
+        names: vec!["static.example".parse().unwrap()],
+    };
+    let charged = Arc::<std::sync::atomic::AtomicU64>::default();
+    let counter = Arc::clone(&charged);
+    let charge = Arc::new(move |bytes| {
+        counter.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
+    });
+    let (events, told) = mpsc::channel(64);
+    Stage {
+        replicator: Replicator::start(&origin.front, site, charge, events),
+        origin,
+        told,
+        charged,
+    }
+}
+
+impl Stage {
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.origin.folder.path().join(name), content).unwrap();
+    }
+
+    /// A rescue server, which is known to the replicator.
+    fn rescued(&mut self) -> Server {
+        let mut plan = RoutePlan::default();
+        plan.hosts.names.insert("vh1.example".parse().unwrap(), 0);
+        plan.hosts.origins.push(Arc::new(OriginRoute {
+            slot: 1,
+            link: LinkId::Inbound(1),
+            origin: self.space_of_origin(),
+            address: self.origin.address,
+            alias: "vh1.example".parse().unwrap(),
+            key: Some(key()),
+            ttl: Duration::from_secs(60),
+            homes: None,
+            misses: Misses::Fetch,
+            phase: OriginPhase::Live,
+        }));
+        let server = server("rescue.example", plan);
+        self.accept(server.address);
+        server
+    }
+
+    fn accept(&mut self, address: SocketAddr) {
+        let accepted = Input::RescueAccepted {
+            link: LINK,
+            alias: web("vh1.example", address.port()),
+            address: address.ip(),
+            rate: ByteRate::from_kilobytes(1000),
+            key: key(),
+            beats: true,
+        };
+        self.replicator.note(&accepted, &RoutePlan::default());
+    }
+
+    fn space_of_origin(&self) -> WebAddress {
+        web("origin.example", self.origin.address.port())
+    }
+
+    fn order(&self, path: &str, means: CopyMeans, embedded: Embedded) -> Option<Input> {
+        self.replicator.order(CopyOrder {
+            link: LINK,
+            url: format!("origin.example{path}"),
+            means,
+            embedded,
+        })
+    }
+
+    async fn next(&mut self) -> Input {
+        timeout(PATIENCE, self.told.recv()).await.unwrap().unwrap()
+    }
+
+    /// Orders a copy and waits for its end.
+    async fn copy(&mut self, path: &str, means: CopyMeans) -> CopyOutcome {
+        assert_eq!(self.order(path, means, Embedded::Without), None);
+        match self.next().await {
+            Input::CopyEnded { link, url, outcome } => {
+                assert_eq!((link, url), (LINK, format!("origin.example{path}")));
+                outcome
+            }
+            other => panic!("not the end of a copy: {other:?}"),
+        }
+    }
+
+    /// What `server` holds of the origin for a visitor.
+    fn held(&self, server: &Server, path: &str) -> Option<String> {
+        let WebAddress { host, port } = self.space_of_origin();
+        let key = ObjectKey {
+            space: Space::Origin(host, port),
+            base: "".into(),
+            target: path.to_owned().into(),
+        };
+        let headers = vec![("accept-encoding".into(), "gzip, br, zstd".into())];
+        let stored = server
+            .fetcher
+            .lookup(key.borrowed(), &headers, Clock.now())?;
+        let levee_proxy::Body::Memory(bytes) = &stored.body else {
+            panic!("so small an object is in memory");
+        };
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pushed_copy_is_what_a_fetch_would_have_brought_and_is_counted_as_one() {
+    let mut stage = stage();
+    let rescue = stage.rescued();
+    stage.write("a.txt", "hello");
+    assert_eq!(
+        stage.copy("/a.txt", CopyMeans::Push).await,
+        CopyOutcome::Held
+    );
+    assert_eq!(stage.held(&rescue, "/a.txt").unwrap(), "hello");
+    let counters = rescue.fetcher.counters();
+    assert_eq!((counters.fetches, counters.copies["stored"]), (0, 1));
+    let sample = stage.origin.front.sample();
+    assert_eq!(sample.fetches_served, 1);
+    let sent = stage.replicator.counts().read();
+    assert_eq!((sent.held, sent.bytes), (1, sample.bytes));
+    // It is held already.
+    assert_eq!(
+        stage.copy("/a.txt", CopyMeans::Push).await,
+        CopyOutcome::Held
+    );
+    assert_eq!(rescue.fetcher.counters().copies["held"], 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pulled_copy_is_fetched_and_the_word_for_it_is_charged() {
+    let mut stage = stage();
+    let rescue = stage.rescued();
+    stage.write("a.txt", "hello");
+    assert_eq!(
+        stage.copy("/a.txt", CopyMeans::Pull).await,
+        CopyOutcome::Held
+    );
+    assert_eq!(stage.held(&rescue, "/a.txt").unwrap(), "hello");
+    assert_eq!(rescue.fetcher.counters().fetches, 1);
+    assert!(stage.charged.load(std::sync::atomic::Ordering::SeqCst) > 100);
+    assert_eq!(stage.replicator.counts().read().bytes, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_may_not_be_kept_is_not_sent() {
+    let mut stage = stage();
+    let rescue = stage.rescued();
+    assert_eq!(
+        stage.copy("/missing", CopyMeans::Push).await,
+        CopyOutcome::Refused
+    );
+    assert_eq!(stage.copy("", CopyMeans::Push).await, CopyOutcome::Refused);
+    assert_eq!(stage.replicator.counts().read().bytes, 0);
+    assert!(
+        rescue
+            .fetcher
+            .counters()
+            .copies
+            .values()
+            .all(|&count| count == 0)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_does_not_take_a_copy_fails_it_and_nothing_else() {
+    let mut stage = stage();
+    stage.write("a.txt", "hello");
+    let order = |stage: &Stage| stage.order("/a.txt", CopyMeans::Push, Embedded::Without);
+    assert!(order(&stage).is_some(), "nobody is known by this link");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    stage.accept(listener.local_addr().unwrap());
+    for (answer, outcome) in [
+        ("HTTP/1.1 403 Forbidden", CopyOutcome::Failed),
+        ("HTTP/1.1 503 Service Unavailable", CopyOutcome::Failed),
+        ("HTTP/1.1 409 Conflict", CopyOutcome::Refused),
+        ("HTTP/1.1 413 Payload Too Large", CopyOutcome::Refused),
+        ("SSH-2.0-OpenSSH", CopyOutcome::Failed),
+        ("", CopyOutcome::Failed),
+    ] {
+        assert_eq!(order(&stage), None);
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = vec![0; 4096];
+        let read = stream.read(&mut asked).await.unwrap();
+        let head = String::from_utf8_lossy(&asked[..read]).to_lowercase();
+        assert!(head.starts_with("put /a.txt http/1.1\r\n"), "{head}");
+        assert!(head.contains("content-type: message/http\r\n"), "{head}");
+        let answer = format!("{answer}\r\nContent-Length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        drop(stream);
+        match stage.next().await {
+            Input::CopyEnded { outcome: ended, .. } => assert_eq!(ended, outcome, "{answer}"),
+            other => panic!("not the end of a copy: {other:?}"),
+        }
+    }
+    drop(listener);
+    assert_eq!(
+        stage.copy("/a.txt", CopyMeans::Pull).await,
+        CopyOutcome::Failed
+    );
+    // The rescue is over.
+    let sample = Input::IntervalEnded(levee_control::LoadSample::default());
+    stage.replicator.note(&sample, &RoutePlan::default());
+    assert!(order(&stage).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_page_embeds_is_found_without_a_byte_on_the_link() {
+    let mut stage = stage();
+    let _rescue = stage.rescued();
+    let port = stage.origin.address.port();
+    stage.write(
+        "index.html",
+        &format!(
+            "<img src=\"/a.png?v=1\"><img src=b.png><script src=/x.js></script>\
+             <img src=\"http://static.example:{port}/c.png\"><link rel=stylesheet href=/s.css>\
+             <img src=\"http://elsewhere.example/d.png\"><video src=/film.mp4></video>"
+        ),
+    );
+    stage.write(
+        "s.css",
+        "@font-face { font-family: F; src: url(f.woff2) } p { background: url(g.png) }",
+    );
+    assert_eq!(stage.order("/", CopyMeans::Pull, Embedded::With), None);
+    assert!(matches!(stage.next().await, Input::CopyEnded { .. }));
+    let before = stage.origin.front.sample().bytes;
+    let Input::EmbeddedFound { page, resources } = stage.next().await else {
+        panic!("what is embedded was to be told");
+    };
+    assert_eq!(page, "origin.example/");
+    assert_eq!(
+        resources,
+        [
+            "origin.example/s.css",
+            "origin.example/x.js",
+            "origin.example/f.woff2",
+            "origin.example/a.png?v=1",
+            "origin.example/b.png",
+            "static.example/c.png",
+            "origin.example/g.png",
+        ]
+    );
+    assert_eq!(stage.origin.front.sample().bytes, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_to_what_a_page_embeds_are_made_relative_where_that_is_wanted() {
+    let mut stage = stage();
+    let rescue = stage.rescued();
+    let own = format!("http://origin.example:{}", stage.origin.address.port());
+    let page = format!("<img src=\"{own}/a.png\"><a href=\"{own}/b\">b</a>");
+    stage.write("page.html", &page);
+    stage.write("a.txt", &page);
+    stage.replicator.set_links(Links::Relative);
+    assert_eq!(
+        stage.copy("/page.html", CopyMeans::Push).await,
+        CopyOutcome::Held
+    );
+    assert_eq!(
+        stage.copy("/a.txt", CopyMeans::Push).await,
+        CopyOutcome::Held
+    );
+    let rewritten = format!("<img src=\"/a.png\"><a href=\"{own}/b\">b</a>");
+    assert_eq!(stage.held(&rescue, "/page.html").unwrap(), rewritten);
+    assert_eq!(stage.held(&rescue, "/a.txt").unwrap(), page, "no page");
+}
