@@ -28,7 +28,7 @@ use tokio::task::JoinHandle;
 
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, drill_office, fetch_settings, interface_speed, own_address,
+    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, own_address,
     private_addresses, sites,
 };
 use self::purge_office::PurgeOffice;
@@ -42,7 +42,7 @@ use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
-use crate::replicator::{CopyCounts, ReplicatedSite, Replicator};
+use crate::replicator::{CopiedSite, CopyCounts, Replicator};
 use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks};
 use crate::serve::Again;
 use crate::service_manager;
@@ -75,6 +75,8 @@ pub struct Node {
     upstreams: Arc<Upstreams>,
     purges: Arc<PurgeOffice>,
     drills: Arc<DrillOffice>,
+    /// What is copied, and how.
+    copied: watch::Sender<CopiedSite>,
     web: WebAddress,
     /// Where visitors come by HTTPS.
     https_port: Option<u16>,
@@ -179,6 +181,7 @@ impl Node {
             log,
             purges,
             drills,
+            copied: self.copied,
             in_force: Shared::new(self.settings),
             web: self.web.clone(),
             address: self.address,
@@ -351,7 +354,8 @@ impl Parts {
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
-        let replicator = self.replicator(&front, &made, events.clone());
+        let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web));
+        let replicator = Replicator::start(&front, copied_seen, charge(&made), events.clone());
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
@@ -401,24 +405,12 @@ impl Parts {
             upstreams: self.upstreams,
             purges: made.purges,
             drills,
+            copied,
             web: self.web,
             https_port: self.https_port,
             address: self.address,
             link: self.link,
         })
-    }
-
-    fn replicator(
-        &self,
-        front: &Arc<Front>,
-        made: &Made,
-        events: mpsc::Sender<levee_control::Input>,
-    ) -> Replicator {
-        let site = ReplicatedSite {
-            web: self.web.clone(),
-            names: self.settings.site.also.clone(),
-        };
-        Replicator::start(front, site, charge(made), events)
     }
 
     fn figures(&self, made: &Made, copies: Arc<CopyCounts>) -> Figures {

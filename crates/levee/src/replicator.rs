@@ -30,6 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rescue_link::LinkCharge;
+use crate::settings::CopiedLinks;
 use push::Errands;
 
 /// Orders that wait. The Brain gives a few at a time for each of at most 128 rescue servers.
@@ -119,26 +120,17 @@ pub struct Replicator {
     jobs: mpsc::Sender<Job>,
     members: BTreeMap<LinkId, Member>,
     counts: Arc<CopyCounts>,
-    links: watch::Sender<Links>,
 }
 
 /// Whose resources are copied.
 #[derive(Clone, Debug)]
-pub struct ReplicatedSite {
+pub struct CopiedSite {
     /// The name and port by which its rescue servers fetch.
     pub web: WebAddress,
     /// Its other names.
     pub names: Vec<HostName>,
-}
-
-/// What becomes of the links of a page that is pushed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Links {
-    /// The page goes as it is.
-    #[default]
-    AsTheyAre,
-    /// Links to what the page embeds are made relative.
-    Relative,
+    /// What becomes of the links of a page that is pushed.
+    pub links: CopiedLinks,
 }
 
 impl Replicator {
@@ -146,18 +138,16 @@ impl Replicator {
     /// `events`. It ends when it is dropped.
     pub fn start(
         front: &Arc<Front>,
-        site: ReplicatedSite,
+        site: watch::Receiver<CopiedSite>,
         charge: LinkCharge,
         events: mpsc::Sender<Input>,
     ) -> Self {
         let (jobs, inbox) = mpsc::channel(QUEUE_MAX);
         let counts = Arc::<CopyCounts>::default();
-        let (links, seen) = watch::channel(Links::default());
         let errands = Errands {
             front: Arc::downgrade(front),
             site,
             charge,
-            links: seen,
             counts: Arc::clone(&counts),
         };
         tokio::spawn(run(inbox, Arc::new(errands), events));
@@ -165,18 +155,12 @@ impl Replicator {
             jobs,
             members: BTreeMap::new(),
             counts,
-            links,
         }
     }
 
     /// What became of copies.
     pub fn counts(&self) -> Arc<CopyCounts> {
         Arc::clone(&self.counts)
-    }
-
-    /// What becomes of links from now on.
-    pub fn set_links(&self, links: Links) {
-        self.links.send_replace(links);
     }
 
     /// Learns from what the Brain is told who rescues us, and from its plan who does not any more.

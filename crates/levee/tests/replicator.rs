@@ -7,7 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee::replicator::{Links, ReplicatedSite, Replicator};
+use levee::replicator::{CopiedSite, Replicator};
+use levee::settings::CopiedLinks;
 use levee_control::{
     CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, OriginPhase, OriginRoute, RoutePlan,
 };
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 const LINK: LinkId = LinkId::Outbound(1);
@@ -39,6 +40,7 @@ struct Server {
 struct Stage {
     origin: Server,
     replicator: Replicator,
+    site: watch::Sender<CopiedSite>,
     told: mpsc::Receiver<Input>,
     charged: Arc<std::sync::atomic::AtomicU64>,
 }
@@ -91,10 +93,11 @@ fn stage() -> Stage {
             ..RoutePlan::default()
         },
     );
-    let site = ReplicatedSite {
+    let (site, seen) = watch::channel(CopiedSite {
         web: web("origin.example", origin.address.port()),
         names: vec!["static.example".parse().unwrap()],
-    };
+        links: CopiedLinks::Kept,
+    });
     let charged = Arc::<std::sync::atomic::AtomicU64>::default();
     let counter = Arc::clone(&charged);
     let charge = Arc::new(move |bytes| {
@@ -102,7 +105,8 @@ fn stage() -> Stage {
     });
     let (events, told) = mpsc::channel(64);
     Stage {
-        replicator: Replicator::start(&origin.front, site, charge, events),
+        replicator: Replicator::start(&origin.front, seen, charge, events),
+        site,
         origin,
         told,
         charged,
@@ -143,6 +147,7 @@ impl Stage {
             rate: ByteRate::from_kilobytes(1000),
             key: key(),
             beats: true,
+            drill: false,
         };
         self.replicator.note(&accepted, &RoutePlan::default());
     }
@@ -167,13 +172,11 @@ impl Stage {
     /// Orders a copy and waits for its end.
     async fn copy(&mut self, path: &str, means: CopyMeans) -> CopyOutcome {
         assert_eq!(self.order(path, means, Embedded::Without), None);
-        match self.next().await {
-            Input::CopyEnded { link, url, outcome } => {
-                assert_eq!((link, url), (LINK, format!("origin.example{path}")));
-                outcome
-            }
-            other => panic!("not the end of a copy: {other:?}"),
-        }
+        let Input::CopyEnded { link, url, outcome } = self.next().await else {
+            panic!("the end of the copy was to be told");
+        };
+        assert_eq!((link, url), (LINK, format!("origin.example{path}")));
+        outcome
     }
 
     /// What `server` holds of the origin for a visitor.
@@ -280,10 +283,10 @@ async fn whoever_does_not_take_a_copy_fails_it_and_nothing_else() {
         let answer = format!("{answer}\r\nContent-Length: 0\r\n\r\n");
         stream.write_all(answer.as_bytes()).await.unwrap();
         drop(stream);
-        match stage.next().await {
-            Input::CopyEnded { outcome: ended, .. } => assert_eq!(ended, outcome, "{answer}"),
-            other => panic!("not the end of a copy: {other:?}"),
-        }
+        let Input::CopyEnded { outcome: ended, .. } = stage.next().await else {
+            panic!("the end of the copy was to be told");
+        };
+        assert_eq!(ended, outcome, "{answer}");
     }
     drop(listener);
     assert_eq!(
@@ -343,7 +346,8 @@ async fn links_to_what_a_page_embeds_are_made_relative_where_that_is_wanted() {
     let page = format!("<img src=\"{own}/a.png\"><a href=\"{own}/b\">b</a>");
     stage.write("page.html", &page);
     stage.write("a.txt", &page);
-    stage.replicator.set_links(Links::Relative);
+    let rewritten = |site: &mut CopiedSite| site.links = CopiedLinks::Rewritten;
+    stage.site.send_modify(rewritten);
     assert_eq!(
         stage.copy("/page.html", CopyMeans::Push).await,
         CopyOutcome::Held

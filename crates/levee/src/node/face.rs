@@ -10,14 +10,15 @@ use levee_net::Shared;
 use levee_observe::{AccessLog, History, Status, StatusBoard};
 use levee_proxy::{Fetcher, Front, Upstreams};
 use levee_vocab::{ByteRate, Purge, WebAddress};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-use super::made::sites;
+use super::made::{copied, sites};
 use super::purge_office::PurgeOffice;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
 use crate::drill::{DrillDesk, DrillOffice};
 use crate::https::Https;
+use crate::replicator::CopiedSite;
 use crate::serve::Again;
 use crate::settings::Settings;
 
@@ -33,6 +34,7 @@ pub(super) struct Face {
     pub log: AccessLog,
     pub purges: Arc<PurgeOffice>,
     pub drills: Arc<DrillOffice>,
+    pub copied: watch::Sender<CopiedSite>,
     pub in_force: Shared<Settings>,
     pub web: WebAddress,
     pub address: IpAddr,
@@ -83,6 +85,7 @@ impl StatusSource for Face {
         let gone = self.upstreams.change(settings.upstream.group.clone());
         self.fetcher.close_idle(&gone);
         self.front.set_sites(&sites);
+        self.copied.send_replace(copied(&settings, &self.web));
         self.log.reopen();
         self.in_force.replace(settings);
         let mut told = "reloaded".to_owned();

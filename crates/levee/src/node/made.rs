@@ -17,6 +17,7 @@ use crate::admin::AdminLimits;
 use crate::brain_task::Order;
 use crate::community_socket::address_towards;
 use crate::drill::DrillOffice;
+use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
 
 /// What an interface that does not tell its speed is taken for: 100 Mbit/s.
@@ -100,6 +101,15 @@ pub(super) fn sites(
     let table = SiteTable::new(vec![site], unknown);
     let table = table.with_purge_from(settings.site.purge_from.clone());
     Ok(table.trusting(settings.site.trusted.clone()))
+}
+
+/// What the replicator needs to know of the site.
+pub(super) fn copied(settings: &Settings, web: &WebAddress) -> CopiedSite {
+    CopiedSite {
+        web: web.clone(),
+        names: settings.site.also.clone(),
+        links: settings.hot_spots.links,
+    }
 }
 
 pub(super) fn fetch_settings(settings: &Settings) -> FetchSettings {

@@ -45,7 +45,7 @@ impl Errands {
         let request = http::Request::builder()
             .method(method)
             .uri(target)
-            .header(header::HOST, self.site.web.to_string())
+            .header(header::HOST, self.site().web.to_string())
             .header(header::ACCEPT_ENCODING, "identity")
             .header(header::CONNECTION, "close");
         let request = match key {

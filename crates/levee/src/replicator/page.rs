@@ -5,6 +5,7 @@ use http::{Method, header};
 use levee_page::{Finder, Object, Place, Use};
 use levee_proxy::Errand;
 
+use super::CopiedSite;
 use super::look::Seen;
 use super::push::{Errands, target_of};
 
@@ -65,13 +66,14 @@ impl Errands {
 
     /// Where a response of ours stands. A page may name itself by either scheme.
     pub(super) fn place(&self, target: &str) -> Option<Place> {
-        let port = self.site.web.port;
-        let names = self.site.names.iter().chain([&self.site.web.host]);
+        let CopiedSite { web, names, .. } = self.site();
+        let port = web.port;
+        let names = names.iter().chain([&web.host]);
         let own: Vec<_> = names
             .flat_map(|name| [format!("http://{name}:{port}"), format!("https://{name}")])
             .collect();
         let own: Vec<_> = own.iter().map(String::as_str).collect();
-        Place::new(&format!("http://{}{target}", self.site.web), &own).ok()
+        Place::new(&format!("http://{web}{target}"), &own).ok()
     }
 }
 

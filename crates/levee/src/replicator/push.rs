@@ -24,8 +24,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{CopyCounts, Links, Member, ReplicatedSite};
+use super::{CopiedSite, CopyCounts, Member};
 use crate::rescue_link::LinkCharge;
+use crate::settings::CopiedLinks;
 
 /// The codings that most browsers name: of a response that varies by them, the copy must be the one
 /// that they will ask for.
@@ -66,8 +67,7 @@ impl Trouble {
 /// What copies are made with.
 pub(super) struct Errands {
     pub front: Weak<Front>,
-    pub site: ReplicatedSite,
-    pub links: watch::Receiver<Links>,
+    pub site: watch::Receiver<CopiedSite>,
     pub charge: LinkCharge,
     pub counts: Arc<CopyCounts>,
 }
@@ -79,13 +79,13 @@ impl Errands {
     pub async fn push(&self, url: &str, member: &Member) -> Result<(), Trouble> {
         let target = target_of(url)?;
         let key = member.key.to_string();
-        if *self.links.borrow() == Links::Relative
+        let CopiedSite { web, links, .. } = self.site();
+        if links == CopiedLinks::Rewritten
             && let Some(page) = self.rewritten(target, key.clone()).await
         {
             return self.push_message(target, member, page).await;
         }
         let mut inside = self.open(Errand::PassOn)?;
-        let web = &self.site.web;
         let request = format!(
             "GET {target} HTTP/1.1\r\nHost: {web}\r\nlevee-fetch: {key}\r\n\
              Accept-Encoding: {CODINGS}\r\nConnection: close\r\n\r\n"
@@ -132,6 +132,11 @@ impl Errands {
             .body(Empty::<Bytes>::new());
         (self.charge)(PULL_BYTES);
         send(member, request.map_err(Trouble::refused)?).await
+    }
+
+    /// The site, as it is now.
+    pub(super) fn site(&self) -> CopiedSite {
+        self.site.borrow().clone()
     }
 
     /// A connection to our own cores.
