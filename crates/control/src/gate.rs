@@ -84,7 +84,7 @@ pub struct Ask {
     pub overhead_bytes: u64,
     /// Hash of the path, the same on every core.
     pub path_hash: u64,
-    /// Hash of host and path, by which its copies are found.
+    /// Hash of host, path and query, by which its copies are found.
     pub resource_hash: u64,
     /// Who holds a copy, by the plan in force.
     pub copies: Copies,

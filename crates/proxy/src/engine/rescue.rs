@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use levee_control::OriginRoute;
+use levee_control::{Comeback, OriginRoute};
 use levee_observe::CacheResult;
+use levee_vocab::Misses;
 use levee_wire::BackReason;
 
 use super::Core;
@@ -64,7 +65,7 @@ impl Core {
         &mut self,
         origin: &Arc<OriginRoute>,
         request: &Request<'_, '_>,
-        kind: Kind,
+        (kind, comeback): (Kind, Comeback),
     ) -> Work {
         let is_another = matches!(kind, Kind::Home { .. });
         let needs_origin = !request.is_get_or_head() || request.fields.authorization.is_some();
@@ -93,6 +94,11 @@ impl Core {
         }
         if is_another && Wish::of(request).only_if_cached {
             return Work::Plain(Plain::new(504));
+        }
+        if origin.misses == Misses::SendBack
+            && let Some(work) = self.sent_back(origin, request, (kind, comeback))
+        {
+            return work;
         }
         let wanting = Wanting {
             source: source_of(origin, kind),

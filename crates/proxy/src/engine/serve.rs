@@ -89,7 +89,7 @@ impl Core {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
-                self.note_arrival(request, kind, &ask);
+                self.note_arrival(request, &visit, &ask, path_hash);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask, block);
@@ -112,9 +112,16 @@ impl Core {
 
     /// Notes what was asked for, by host and path: what becomes hot is copied whole. What only we
     /// may answer is noted without its size, so that it never becomes hot. What others ask for to
-    /// have it copied is no crowd: it would make a resource hotter that it is copied.
-    fn note_arrival(&mut self, request: &Request<'_, '_>, kind: Kind, ask: &Ask) {
-        match kind {
+    /// have it copied is no crowd: it would make a resource hotter that it is copied. Who comes
+    /// back was noted when he came first.
+    fn note_arrival(
+        &mut self,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        ask: &Ask,
+        path_hash: u64,
+    ) {
+        match visit.kind {
             // Nobody else has any use for a copy of what a crawler asks for.
             _ if ask.visitor.is_crawler() => return,
             Kind::Own
@@ -124,8 +131,11 @@ impl Core {
             | Kind::PuttingOff => {}
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
+        if visit.comeback == Comeback::Believed {
+            return;
+        }
         let arrival = Arrival {
-            hash: ask.resource_hash,
+            hash: resource_hash(&self.hasher, path_hash, request.host),
             bytes: match ask.redirectable {
                 Redirectability::Allowed => ask.file_bytes,
                 Redirectability::Never => 0,
@@ -152,7 +162,12 @@ impl Core {
     }
 
     fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
-        let resource_hash = resource_hash(&self.hasher, path_hash, request.host);
+        // A copy is of the path alone: who holds it lacks what the path gives with a query.
+        let copy_hash = match request.target.len() == request.path.len() {
+            true => path_hash,
+            false => self.hasher.hash_one(request.target),
+        };
+        let resource_hash = resource_hash(&self.hasher, copy_hash, request.host);
         Ask {
             visitor: Visitor::Reader,
             redirectable: redirectability(visit, work, request),

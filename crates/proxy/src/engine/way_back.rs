@@ -136,6 +136,24 @@ impl Core {
         served
     }
 
+    /// What a visitor of `origin` gets who wants what is not here, where the origin has said that
+    /// nothing is to be fetched. Who cannot go back is worth a fetch, so that nobody is left
+    /// without a page.
+    pub(super) fn sent_back(
+        &self,
+        origin: &OriginRoute,
+        request: &Request<'_, '_>,
+        sender: (Kind, Comeback),
+    ) -> Option<Work> {
+        let word = self.word_back(origin, request, sender, BackReason::Missing)?;
+        self.counters.sent_back.note(BackReason::Missing);
+        Some(Work::Back {
+            status: 302,
+            to: origin.origin.clone(),
+            word: Some(word),
+        })
+    }
+
     /// What a visitor of an alias gets whose origin we rescue no longer, as far as we know.
     pub(super) fn led_back(
         &self,

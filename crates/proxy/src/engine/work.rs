@@ -177,7 +177,7 @@ impl Core {
                 Some(port) => Work::ToHttps { site: *site, port },
                 None => self.own(connection, *site, request, kind),
             },
-            Route::Rescued(origin) => self.rescued(origin, request, kind),
+            Route::Rescued(origin) => self.rescued(origin, request, (kind, comeback)),
             Route::Restored(origin) | Route::Expired(origin) => {
                 self.led_back(origin, request, (kind, comeback))
             }

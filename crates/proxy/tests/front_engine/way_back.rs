@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use levee_control::{GateLimits, OriginPhase, RoutePlan};
 use levee_proxy::{Comebacks, FetchSettings, MissingCopy, UnknownHost};
-use levee_vocab::{ByteRate, LinkId};
+use levee_vocab::{ByteRate, LinkId, Misses};
 
 use crate::http2::{ask, with_session};
 use crate::support::{Response, Running, Setup, origin, redirecting, rescuing};
@@ -175,6 +175,35 @@ fn a_visitor_by_http2_comes_back_as_well() {
 }
 
 #[test]
+fn a_rescue_server_that_is_not_to_fetch_sends_back_for_what_it_does_not_hold() {
+    let (heads, head) = mpsc::channel();
+    let address = origin(move |head| {
+        heads.send(head.lines().next().unwrap().to_owned()).unwrap();
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\nx".into()
+    });
+    let mut setup = Setup {
+        plan: rescuing(address, OriginPhase::Live),
+        ..Setup::default()
+    };
+    let route = Arc::make_mut(&mut setup.plan.hosts.origins[0]);
+    route.misses = Misses::SendBack;
+    let running = setup.start();
+    let back = way_back(&running.ask(&at(ALIAS, "/a")));
+    assert!(head.try_recv().is_err());
+    // Nobody is sent back twice, and nobody is left without a page for it.
+    assert_eq!(running.ask(&at(ALIAS, &back)).text(), "x");
+    assert_eq!(head.recv().unwrap(), "GET /a HTTP/1.1");
+    // In a moment it holds it.
+    let mut sent_back = 1;
+    while running.ask(&at(ALIAS, "/a")).status == 302 {
+        sent_back += 1;
+    }
+    assert!(head.try_recv().is_err());
+    let sample = running.sample_until(|sample| sample.sent_back.missing == sent_back);
+    assert_eq!(sample.refused, 0);
+}
+
+#[test]
 fn an_overrun_rescue_server_sends_back_and_says_that_it_holds_the_object() {
     let mut setup = Setup {
         plan: rescuing(([127, 0, 0, 1], 1).into(), OriginPhase::Live),
@@ -198,6 +227,8 @@ fn an_overrun_rescue_server_sends_back_and_says_that_it_holds_the_object() {
     let running = an_origin().start();
     page(&running);
     assert_eq!(running.ask(&at(ORIGIN, &back)).status, 200);
+    // Who comes back is not counted again among those who ask for the page.
+    assert_eq!(running.ask(&at(ORIGIN, "/none")).status, 404);
     running.sample_until(|sample| sample.comebacks.believed == 1);
     running.tells_nothing_missing();
 }
