@@ -365,10 +365,7 @@ impl Parts {
             front: Arc::clone(&front),
             community,
             state: self.state,
-            link_meter: match self.settings.link.rate {
-                Some(_) => None,
-                None => Some(LinkMeter::new(self.link)),
-            },
+            link_meter: link_meter(&self.settings, self.link),
             board: Arc::clone(&board),
             figures,
             brain: made.brain,
@@ -385,10 +382,8 @@ impl Parts {
             tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen)),
             tokio::spawn(watch_upstreams(Arc::clone(&self.upstreams))),
         ];
-        let admin_address = sockets
-            .admin
-            .local_addr()
-            .map_err(|error| error.to_string())?;
+        let told = |error: std::io::Error| error.to_string();
+        let admin_address = sockets.admin.local_addr().map_err(told)?;
         Ok(Node {
             settings: self.settings,
             front,
@@ -486,6 +481,14 @@ impl Parts {
             period: self.settings.rescue.registry_period,
         };
         Ok(Some(Community::new(links, registry, offer, events)))
+    }
+}
+
+/// Measures the link where nobody configured it.
+fn link_meter(settings: &Settings, link: ByteRate) -> Option<LinkMeter> {
+    match settings.link.rate {
+        Some(_) => None,
+        None => Some(LinkMeter::new(link)),
     }
 }
 
