@@ -109,5 +109,9 @@ fn a_hot_page_and_its_images_are_at_the_rescue_servers_before_anybody_asks_there
     );
     let sent = news.status();
     assert!(number(&sent, &["lifetime", "copies", "sent", "held"]) >= 12);
+    for member in &members {
+        let log = fs::read_to_string(member.home.join("access.log")).unwrap();
+        assert!(log.contains("copy - ["), "{}: {log}", member.name);
+    }
     assert_eq!(count(&crowd.leave(), Ending::Loop), 0);
 }

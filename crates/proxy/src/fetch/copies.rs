@@ -269,7 +269,11 @@ impl Shared {
     /// Whether a visitor with these headers would be answered from the cache.
     fn holds(&self, key: &ObjectKey, headers: &[(bytes::Bytes, bytes::Bytes)]) -> bool {
         match self.cache.find(key.borrowed(), headers, self.now()) {
-            Found::Object(stored) => stored.freshness(self.now()) == Freshness::Fresh,
+            Found::Object(stored) => match stored.freshness(self.now()) {
+                // What is shown while it is renewed makes nobody wait either.
+                Freshness::Fresh | Freshness::Spared | Freshness::Shown => true,
+                Freshness::Stale => false,
+            },
             Found::Passes | Found::Nothing => false,
         }
     }

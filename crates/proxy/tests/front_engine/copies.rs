@@ -426,6 +426,55 @@ fn a_pull_fetches_the_object_as_for_a_visitor() {
 }
 
 #[test]
+fn a_pull_of_what_is_old_has_it_renewed() {
+    let old = "Age: 100\r\nCache-Control: max-age=50, stale-while-revalidate=1000\r\n";
+    let running = rescue_server(origin(move |_| {
+        ok(&format!("{old}Connection: close\r\n"), "x")
+    }));
+    assert_eq!(pull(&running).status, 201);
+    assert_eq!(pull(&running).status, 201);
+    until("two fetches", || running.fetcher.counters().fetches == 2);
+}
+
+#[test]
+fn a_copy_is_purged_by_the_tags_that_came_with_it() {
+    let (running, _) = cast();
+    assert_eq!(
+        push(&running, &ok("Surrogate-Key: sport news\r\n", "pushed")).status,
+        201
+    );
+    let page = visit(&running);
+    assert_eq!((page.text(), page.header("surrogate-key")), ("pushed", ""));
+    let space = Space::Origin("origin.example".parse().unwrap(), 8080);
+    let purge = Purge::tags("news", PurgeKind::Hard).unwrap();
+    assert_eq!(running.fetcher.purge(&Spaces::One(space), &purge), 1);
+    assert_eq!(visit(&running).text(), "fetched");
+}
+
+#[test]
+fn ten_thousand_pushes_take_no_more_room_than_the_cache_has() {
+    let (running, _) = cast();
+    let body = "x".repeat(10_000);
+    std::thread::scope(|scope| {
+        for part in 0..4 {
+            let (running, body) = (&running, &body);
+            scope.spawn(move || {
+                let mut client = running.connect();
+                for number in 0..2500 {
+                    let put = put(ALIAS, &format!("{KEY}{MESSAGE}"), &ok("", body));
+                    client.send(put.replacen("/a", &format!("/{part}/{number}"), 1));
+                    assert_eq!(client.receive().status, 201);
+                }
+            });
+        }
+    });
+    assert_eq!(running.fetcher.counters().copies["stored"], 10_000);
+    let (used, limit) = running.fetcher.cache_bytes();
+    assert!(used <= limit && used > limit / 2, "{used} of {limit}");
+    assert_eq!(visit(&running).text(), "fetched");
+}
+
+#[test]
 fn a_pull_of_what_cannot_be_had_or_kept_says_so() {
     let gone = rescue_server(([127, 0, 0, 1], 1).into());
     assert_eq!(pull(&gone).status, 503);
