@@ -1,7 +1,7 @@
 //! Visitors whom a rescue server sends back to the origin, and links that they share.
 
-use crate::crowd::{assert_nobody_is_led_astray, in_a_rescue};
-use crate::stage::{body_of, page, until};
+use crate::crowd::{Crowd, Page, assert_nobody_is_led_astray, in_a_rescue};
+use crate::stage::{ALICE, Draft, NEWS, PAGES, RUSH, Town, body_of, page, until};
 
 /// A word as a rescue server of last week signed it.
 const OLD_WORD: &str = "levee-back=BQECCQkJCQkJCQkJ";
@@ -30,4 +30,46 @@ fn a_link_with_an_old_word_is_redirected_once_and_one_without_a_proof_never() {
     assert_nobody_is_led_astray(&crowd.leave());
     news.is_normal_again();
     alice.is_normal_again();
+}
+
+#[test]
+fn a_rescue_server_that_loses_copies_sends_back_and_gets_them_anew() {
+    let town = Town::new();
+    // Room for a few of the eight pages.
+    let alice = town.start(&Draft {
+        rescue: "[cache]\nmemory = \"20 kB\"",
+        ..ALICE
+    });
+    // By what is hot alone: whoever holds a copy gets its visitors, and fetches nothing.
+    let news = town.start(&Draft {
+        link: "200 kB/s",
+        rescue: "[hot_spots]\nlaw = \"resources\"",
+        ..NEWS
+    });
+    news.knows(&["alice"]);
+    let crowd = Crowd::send(&news, RUSH);
+    news.rescued_by("alice");
+    alice.wait("visitors who are sent back", |status| {
+        status["lifetime"]["sent_back"]["missing"].as_u64() > Some(5)
+    });
+    // It is told by those who come back, and has the copies made again.
+    news.wait("copies in place of those that were lost", |status| {
+        let held = status["lifetime"]["copies"]["sent"]["held"].as_u64();
+        let told = status["lifetime"]["comebacks"]["believed"].as_u64();
+        held > Some(u64::from(PAGES) + 2) && told > Some(5)
+    });
+    let visits = crowd.leave();
+    assert_nobody_is_led_astray(&visits);
+    let came_back = visits.iter().filter(|visit| visit.hops.len() == 3);
+    let came_back: Vec<_> = came_back.collect();
+    assert!(
+        came_back.len() > 5,
+        "{} of {}",
+        came_back.len(),
+        visits.len()
+    );
+    for visit in came_back {
+        assert_eq!(visit.page, Page::Right, "{visit:?}");
+    }
+    assert!(visits.iter().all(|visit| visit.hops.len() <= 3));
 }

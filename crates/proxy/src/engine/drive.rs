@@ -172,7 +172,11 @@ impl Core {
                 if let Transport::Stream(_) = &connection.socket {
                     request.version = Version::Http2;
                 }
-                let cut = cut_back(request.target);
+                // Most have no query, and are not looked at again.
+                let cut = match request.path.len() == request.target.len() {
+                    true => None,
+                    false => cut_back(request.target),
+                };
                 request.come_back(cut.as_ref());
                 connection.incoming = Incoming::of(request.body);
                 match self.serve(connection, token, &request) {
