@@ -221,8 +221,9 @@ impl Reason {
             ),
             Self::RedirectingResource { url, servers, gap } => write!(
                 f,
-                "redirecting visitors of {url} to {} that hold it: asked for every {}",
+                "redirecting visitors of {url} to {} that {} it: asked for every {}",
                 rescue_servers(*servers),
+                if *servers == 1 { "holds" } else { "hold" },
                 seconds(*gap)
             ),
             Self::ServedHere { url } => {

@@ -417,7 +417,7 @@ fn people_are_told_of_each_turn_once() {
         told.collect::<Vec<_>>(),
         [
             "copying www.own.example/page to one rescue server: asked for every 0.4 s",
-            "redirecting visitors of www.own.example/page to one rescue server that hold it: \
+            "redirecting visitors of www.own.example/page to one rescue server that holds it: \
              asked for every 0.4 s",
             "serving www.own.example/page here again: it is asked for rarely",
         ]

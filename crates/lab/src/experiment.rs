@@ -8,7 +8,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use levee_control::GateLimits;
+use levee_control::{GateLimits, Law};
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
 use levee_sim::crowd::{Arrivals, CrowdSettings, Wants};
@@ -132,6 +132,8 @@ fn build(seed: u64) -> World {
         // B = D_out / U.
         let link = ByteRate::from_kilobytes(usable).times(1.25);
         let mut parameters = default_parameters(world.next_site(), label, link);
+        // The paper's rule: the load alone decides.
+        parameters.hot_spots.law = Law::Load;
         // The paper's ten files stay in the caches of its rescue servers.
         parameters.object_ttl = Duration::from_secs(3600);
         // Ten files of different sizes, 4 KB (4096 bytes) on average.

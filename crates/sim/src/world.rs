@@ -13,7 +13,7 @@
 //! message is a value, a response is its length.
 
 pub mod cache;
-mod copies;
+pub mod copies;
 pub mod crowd;
 pub mod event;
 pub mod faults;
@@ -36,7 +36,7 @@ pub mod watch;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use levee_control::Candidate;
+use levee_control::{Candidate, Input};
 use levee_vocab::{ByteRate, HostName, Random, Timestamp, WebAddress};
 
 use crate::world::crowd::{Crowd, CrowdSettings};
@@ -209,6 +209,11 @@ impl World {
                 message,
             } => self.message_arrives(connection, to, message),
             Arrival::Ask { fetcher, object } => self.ask_arrives(site, fetcher, object),
+            Arrival::Order {
+                orderer,
+                object,
+                means,
+            } => self.order_arrives(site, orderer, object, means),
             Arrival::Fetch {
                 fetcher,
                 object,
@@ -227,6 +232,10 @@ impl World {
         }
         match what {
             Inner::IntervalEnded => self.end_interval(site),
+            Inner::Looked => self.look(site),
+            Inner::CopyEnded { link, url, outcome } => {
+                self.tell(site, Input::CopyEnded { link, url, outcome });
+            }
             Inner::DeadlineCame => self.meet_deadline(site),
             Inner::PieceLeft => self.piece_left(site),
             Inner::PollParked => self.poll_parked_again(site),

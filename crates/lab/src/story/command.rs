@@ -21,6 +21,7 @@
 
 use std::time::Duration;
 
+use levee_control::Law;
 use levee_vocab::{ByteRate, ServerState};
 use thiserror::Error;
 
@@ -92,6 +93,8 @@ pub enum Membership {
 /// A setting of the sites that follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
+    /// Who decides what is redirected.
+    Law(Law),
     /// N_low.
     LowIntervals(u32),
     /// What origins let their rescue servers be idle.
@@ -229,6 +232,11 @@ impl Setting {
                 let count = value.parse().map_err(|_| bad("number", value))?;
                 Ok(Self::LowIntervals(count))
             }
+            "law" => match value {
+                "combined" => Ok(Self::Law(Law::Combined)),
+                "load" => Ok(Self::Law(Law::Load)),
+                _ => Err(bad("law", value)),
+            },
             "idle" => Ok(Self::Idle(time(value)?)),
             "ttl" => Ok(Self::ObjectTtl(time(value)?)),
             "wait" => Ok(Self::Wait(time(value)?)),

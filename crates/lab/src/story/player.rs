@@ -107,6 +107,7 @@ impl Player {
         let mut limits = GateLimits::default();
         for setting in &self.settings {
             match *setting {
+                Setting::Law(law) => parameters.hot_spots.law = law,
                 Setting::LowIntervals(count) => parameters.low_intervals = count,
                 Setting::Idle(time) => parameters.idle_max = time,
                 Setting::ObjectTtl(time) => parameters.object_ttl = time,

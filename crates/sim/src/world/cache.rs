@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
 
+use crate::world::copies::Orderer;
 use crate::world::event::Fetcher;
 use crate::world::request::RequestId;
 
@@ -73,6 +74,8 @@ pub enum Waiter {
     Visitor(RequestId),
     /// Another rescue server.
     Another(Fetcher),
+    /// The origin, which ordered a copy.
+    Ordered(Orderer),
 }
 
 /// What became of a fetch that failed.
@@ -148,12 +151,11 @@ impl RescueCache {
         }
     }
 
-    /// Asks for an object on behalf of another rescue server.
-    pub fn ask_as_home(&mut self, now: Timestamp, key: &ObjectKey, fetcher: Fetcher) -> Asked {
+    /// Asks for an object on behalf of somebody who is no visitor.
+    pub fn ask_for_another(&mut self, now: Timestamp, key: &ObjectKey, waiter: Waiter) -> Asked {
         if let Some(copy) = self.copy(now, key) {
             return Asked::Hit(copy);
         }
-        let waiter = Waiter::Another(fetcher);
         match self.flights.get_mut(key) {
             Some(flight) => {
                 flight.waiting.push(waiter);
@@ -245,7 +247,7 @@ impl RescueCache {
         waiting
             .filter_map(|waiter| match waiter {
                 Waiter::Visitor(request) => Some(request),
-                Waiter::Another(_) => None,
+                Waiter::Another(_) | Waiter::Ordered(_) => None,
             })
             .collect()
     }

@@ -1,10 +1,11 @@
 //! Everything that can happen in a world.
 
-use levee_control::Candidate;
+use levee_control::{Candidate, CopyMeans, CopyOutcome};
 use levee_vocab::{ByteRate, FetchKey, LinkId};
 
 use crate::world::SiteId;
 use crate::world::cache::{Brought, ObjectKey};
+use crate::world::copies::Orderer;
 use crate::world::links::{ConnectionId, Message, Side};
 use crate::world::request::{Answer, CrowdId, RequestId};
 
@@ -61,6 +62,15 @@ pub enum Arrival {
         /// For what.
         object: ObjectKey,
     },
+    /// An order of an origin to hold a copy.
+    Order {
+        /// Who ordered it.
+        orderer: Orderer,
+        /// Of what.
+        object: ObjectKey,
+        /// How it comes here.
+        means: CopyMeans,
+    },
     /// A fetch by a rescue server.
     Fetch {
         /// Who fetches.
@@ -103,6 +113,17 @@ pub enum From {
 pub enum Inner {
     /// The control interval is over.
     IntervalEnded,
+    /// Look at what is asked for.
+    Looked,
+    /// A copy was made, or could not be.
+    CopyEnded {
+        /// The rescue server.
+        link: LinkId,
+        /// Of what.
+        url: String,
+        /// How.
+        outcome: CopyOutcome,
+    },
     /// A deadline of the Brain may have come.
     DeadlineCame,
     /// A piece has left over the link.

@@ -131,7 +131,11 @@ impl World {
                     && ends.opener.phase == EndPhase::Closed
             }
             Event::Arrives {
-                what: Arrival::Request(_) | Arrival::Ask { .. } | Arrival::Fetch { .. },
+                what:
+                    Arrival::Request(_)
+                    | Arrival::Ask { .. }
+                    | Arrival::Order { .. }
+                    | Arrival::Fetch { .. },
                 ..
             }
             | Event::Inside { .. }

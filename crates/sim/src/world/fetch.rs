@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use levee_control::{AskEnd, Asking, Destination, Home, NeededBy, OriginRoute, object_hash};
+use levee_control::{
+    AskEnd, Asking, CopyOutcome, Destination, Home, NeededBy, OriginRoute, object_hash,
+};
 use levee_vocab::{FetchKey, LinkId};
 
 use crate::world::cache::{Asked, Brought, Instead, Lookup, ObjectKey, Waiter};
@@ -53,7 +55,7 @@ impl World {
     }
 
     /// Asks the object's home, or the origin.
-    fn begin_fetch(
+    pub(crate) fn begin_fetch(
         &mut self,
         site: SiteId,
         object: ObjectKey,
@@ -105,7 +107,7 @@ impl World {
         self.plan_end(site, object, fetcher, HOME_WAIT);
     }
 
-    fn ask_origin(&mut self, site: SiteId, object: ObjectKey, flight: u64) {
+    pub(crate) fn ask_origin(&mut self, site: SiteId, object: ObjectKey, flight: u64) {
         let fetcher = self.fetcher(site, &object, flight, From::Origin);
         let (Some(fetcher), Some(&origin)) = (fetcher, self.names.get(&object.origin)) else {
             return self.give_up(site, &object, flight);
@@ -122,7 +124,7 @@ impl World {
     }
 
     /// The rescue by which `site` serves an object; none where it does not.
-    fn route(&self, site: SiteId, object: &ObjectKey) -> Option<OriginRoute> {
+    pub(crate) fn route(&self, site: SiteId, object: &ObjectKey) -> Option<OriginRoute> {
         let plan = self.sites[site.0].running()?.gate.plan();
         match plan.hosts.destination(object.origin.as_str()) {
             Destination::Rescued(route) => Some((**route).clone()),
@@ -170,7 +172,10 @@ impl World {
         let asked = match (fetcher.from, running.cache.copy(now, &object)) {
             (From::Copy, None) => return self.answer_fetch(site, fetcher, object, None),
             (From::Copy, Some(copy)) => Asked::Hit(copy),
-            (From::Home | From::Origin, _) => running.cache.ask_as_home(now, &object, fetcher),
+            (From::Home | From::Origin, _) => {
+                let waiter = Waiter::Another(fetcher);
+                running.cache.ask_for_another(now, &object, waiter)
+            }
         };
         match asked {
             Asked::Hit(brought) => {
@@ -328,6 +333,9 @@ impl World {
             Waiter::Another(fetcher) => {
                 self.send_home(site, fetcher, object.clone(), brought, link);
             }
+            Waiter::Ordered(orderer) => {
+                self.tell_copied(site, orderer, object, CopyOutcome::Held);
+            }
         }
     }
 
@@ -348,6 +356,9 @@ impl World {
                 (Waiter::Visitor(request), Instead::Nothing, _)
                 | (Waiter::Visitor(request), Instead::Stale, None) => {
                     self.break_off(site, request);
+                }
+                (Waiter::Ordered(orderer), _, _) => {
+                    self.tell_copied(site, orderer, object, CopyOutcome::Failed);
                 }
                 (Waiter::Another(fetcher), _, _) => {
                     self.answer_fetch(site, fetcher, object.clone(), None);

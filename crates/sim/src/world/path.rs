@@ -52,14 +52,17 @@ impl Way {
 
 impl World {
     pub(crate) fn request_arrives(&mut self, site: SiteId, id: RequestId) {
-        let Some(running) = self.sites[site.0].running() else {
+        if self.sites[site.0].running().is_none() {
             return self.fail(id);
-        };
+        }
         // A site that was frozen finds connections that visitors have closed long ago.
         if self.has_left(id) {
             return self.fail(id);
         }
-        if running.parked.is_empty() && self.consider(site, id) == Settled::Done {
+        self.note_arrival(site, id);
+        let running = self.sites[site.0].running();
+        let is_first = running.is_some_and(|running| running.parked.is_empty());
+        if is_first && self.consider(site, id) == Settled::Done {
             return;
         }
         let now = self.now;
@@ -152,20 +155,28 @@ impl World {
             overhead_bytes: overhead,
             path_hash: hash_of(request.file),
             resource_hash: 0,
-            copies: Copies::NONE,
+            copies: match redirectable {
+                Redirectability::Allowed => running.copies_of(request.file),
+                Redirectability::Never => Copies::NONE,
+            },
             backlog: running.pacer.backlog(),
             waited,
         };
         let verdict = running.gate.decide(now, &ask);
+        if let Verdict::Redirect { target } = verdict {
+            self.watch.check_redirect(now, site, &plan, target, &ask);
+        }
+        self.carry_out(site, id, verdict, way)
+    }
+
+    /// Does what the Gate said.
+    fn carry_out(&mut self, site: SiteId, id: RequestId, verdict: Verdict, way: Way) -> Settled {
         match (verdict, way) {
             (Verdict::Serve, Way::Rescued(route)) => self.serve_rescued(site, id, &route),
             (Verdict::Serve, Way::Own | Way::Restored | Way::Expired(_) | Way::Unknown) => {
                 self.serve_own(site, id);
             }
-            (Verdict::Redirect { target }, _) => {
-                self.watch.check_redirect(now, site, &plan, target, &ask);
-                self.redirect(site, id, target);
-            }
+            (Verdict::Redirect { target }, _) => self.redirect(site, id, target),
             (Verdict::Wait, _) => return Settled::Waits,
             (Verdict::Refuse | Verdict::PutOff, _) => {
                 return self.turn_away(site, id, Answer::Refused);

@@ -282,7 +282,7 @@ impl World {
         self.tell(id, Input::LinkLost { link, loss });
     }
 
-    fn find_link(&self, id: SiteId, link: LinkId) -> Option<(ConnectionId, Side)> {
+    pub(crate) fn find_link(&self, id: SiteId, link: LinkId) -> Option<(ConnectionId, Side)> {
         let running = self.sites[id.0].running()?;
         running.links.get(&link).copied()
     }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use levee_control::{Asks, Brain, Candidate, Gate, Input, LoadSample, Output};
+use levee_control::{
+    ArrivalTable, Asks, Brain, Candidate, Gate, HotSpots, Input, LoadSample, Output,
+};
 use levee_vocab::{ByteRate, Timestamp};
 
 use crate::world::cache::RescueCache;
@@ -19,6 +21,10 @@ use crate::world::{SiteId, World};
 /// Requests that a site may have open at once; the level of the resource `connections` follows.
 const CONNECTIONS_MAX: f64 = 20_000.0;
 
+/// Resources that a site can tell apart between two looks, and that it watches: as in the server.
+const ARRIVAL_PLACES: usize = 256;
+const WATCHED_PLACES: usize = 1024;
+
 /// How long a site waits for a registry that does not answer.
 const SEARCH_WAIT: Duration = Duration::from_secs(2);
 
@@ -31,6 +37,7 @@ impl World {
         site.life += 1;
         let parameters = site.settings.parameters.clone();
         let link = parameters.link;
+        let spots = HotSpots::new(parameters.hot_spots.rules.clone(), WATCHED_PLACES);
         let interval = parameters.interval;
         let brain = Brain::new(parameters, seed, site.records.clone());
         let mut gate = Gate::new(site.settings.limits.clone());
@@ -43,6 +50,9 @@ impl World {
             meter: Meter::new(now),
             last_sample: LoadSample::default(),
             parked: VecDeque::new(),
+            arrivals: ArrivalTable::new(ARRIVAL_PLACES),
+            spots,
+            hot: BTreeMap::new(),
             cache: RescueCache::default(),
             asks: Asks::default(),
             asked: BTreeMap::new(),
@@ -51,6 +61,7 @@ impl World {
             poll: Poll::Idle,
         }));
         self.plan_inside(id, interval, Inner::IntervalEnded);
+        self.plan_look(id);
         self.arm_deadline(id);
     }
 
@@ -160,6 +171,7 @@ impl World {
         if let Some(running) = self.sites[id.0].running_mut() {
             let plan = running.brain.plan();
             self.watch.note_plan(now, id, &plan);
+            running.index_hot(&plan);
             running.gate.adopt(now, plan, 1.0);
         }
         self.poll_parked(id);

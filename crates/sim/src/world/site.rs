@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use levee_control::{AliasRecord, Asks, Brain, Gate, GateLimits, LoadSample, Parameters};
+use levee_control::{
+    AliasRecord, ArrivalTable, Asks, Brain, Copies, Gate, GateLimits, HotSpots, LoadSample,
+    Parameters,
+};
 use levee_vocab::{ByteRate, HostName, LinkId, Timestamp, WebAddress};
 
 use crate::world::SiteId;
@@ -88,6 +91,12 @@ pub struct Running {
     pub last_sample: LoadSample,
     /// Requests that wait for capacity, first come first served.
     pub parked: VecDeque<RequestId>,
+    /// What was asked for since the last look.
+    pub arrivals: ArrivalTable,
+    /// Which of it is hot.
+    pub spots: HotSpots,
+    /// Who holds copies of it, by the numbers of files.
+    pub hot: BTreeMap<usize, Copies>,
     /// Objects of others.
     pub cache: RescueCache,
     /// How it stands with their homes.
