@@ -37,9 +37,12 @@ const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// What is read and sent at a time.
 const PIECE: usize = 16 << 10;
-/// What a request without a body costs the link, with its connection and the answer's
-/// acknowledgements: about what any connection costs.
-const PULL_BYTES: u64 = 700;
+/// What a request without a body costs the link: a head of some 300 bytes, and what any connection
+/// costs.
+const PULL_BYTES: u64 = 658;
+/// What a push costs beside the response and its connection, which were charged when it was read:
+/// the head of the request.
+const PUSH_BYTES: u64 = 300;
 
 /// Why there is no copy.
 #[derive(Debug)]
@@ -93,6 +96,7 @@ impl Errands {
         let written = inside.write_all(request.as_bytes()).await;
         written.map_err(Trouble::failed)?;
         let first = read_head(&mut inside).await?;
+        (self.charge)(PUSH_BYTES);
         let body = Relay {
             first,
             inside,
@@ -117,6 +121,7 @@ impl Errands {
             }
         }
         self.counts.note_bytes(message.len());
+        (self.charge)(PUSH_BYTES);
         let request = put(target, member).header("content-type", "message/http");
         let request = request.body(Full::new(message)).map_err(Trouble::refused)?;
         send(member, request).await
