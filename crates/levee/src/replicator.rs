@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use levee_control::{CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, RoutePlan};
 use levee_proxy::Front;
-use levee_vocab::{FetchKey, HostName, LinkId, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, WebAddress};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -131,6 +131,19 @@ pub struct CopiedSite {
     pub names: Vec<HostName>,
     /// What becomes of the links of a page that is pushed.
     pub links: CopiedLinks,
+    /// The longest body that is pushed: what fills the link for long is no help.
+    pub bytes_max: u64,
+}
+
+/// Time for which the longest copy may fill the link: half of what it may take, because others use
+/// the link as well.
+const FILLING_MAX: Duration = Duration::from_secs(15);
+
+impl CopiedSite {
+    /// The longest body that is pushed over a link of this rate.
+    pub const fn bytes_max(link: ByteRate) -> u64 {
+        link.as_bytes().saturating_mul(FILLING_MAX.as_secs())
+    }
 }
 
 impl Replicator {

@@ -97,6 +97,7 @@ fn stage() -> Stage {
         web: web("origin.example", origin.address.port()),
         names: vec!["static.example".parse().unwrap()],
         links: CopiedLinks::Kept,
+        bytes_max: CopiedSite::bytes_max(ByteRate::from_kilobytes(54)),
     });
     let charged = Arc::<std::sync::atomic::AtomicU64>::default();
     let counter = Arc::clone(&charged);
@@ -246,6 +247,13 @@ async fn what_may_not_be_kept_is_not_sent() {
         CopyOutcome::Refused
     );
     assert_eq!(stage.copy("", CopyMeans::Push).await, CopyOutcome::Refused);
+    stage.write("film.mp4", &"x".repeat(1_000_000));
+    let film = stage.copy("/film.mp4", CopyMeans::Push).await;
+    assert_eq!(
+        film,
+        CopyOutcome::Refused,
+        "it would fill the link for 18 seconds"
+    );
     assert_eq!(stage.replicator.counts().read().bytes, 0);
     assert!(
         rescue

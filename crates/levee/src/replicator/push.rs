@@ -82,7 +82,12 @@ impl Errands {
     pub async fn push(&self, url: &str, member: &Member) -> Result<(), Trouble> {
         let target = target_of(url)?;
         let key = member.key.to_string();
-        let CopiedSite { web, links, .. } = self.site();
+        let CopiedSite {
+            web,
+            links,
+            bytes_max,
+            ..
+        } = self.site();
         if links == CopiedLinks::Rewritten
             && let Some(page) = self.rewritten(target, key.clone()).await
         {
@@ -95,7 +100,7 @@ impl Errands {
         );
         let written = inside.write_all(request.as_bytes()).await;
         written.map_err(Trouble::failed)?;
-        let first = read_head(&mut inside).await?;
+        let first = read_head(&mut inside, bytes_max).await?;
         (self.charge)(PUSH_BYTES);
         let body = Relay {
             first,
@@ -115,7 +120,7 @@ impl Errands {
         message: Bytes,
     ) -> Result<(), Trouble> {
         match judge_push(&message) {
-            PushJudgement::MayBeKept => {}
+            PushJudgement::MayBeKept { .. } => {}
             PushJudgement::GoesOn | PushJudgement::NotToBeKept => {
                 return Err(Trouble::refused("it may not be kept"));
             }
@@ -169,12 +174,17 @@ fn put(target: &str, member: &Member) -> http::request::Builder {
 }
 
 /// The head of a response, and perhaps the beginning of its body. Fails where the rescue server
-/// would not keep it.
-async fn read_head(inside: &mut UnixStream) -> Result<Bytes, Trouble> {
+/// would not keep it, or it is too long.
+async fn read_head(inside: &mut UnixStream, bytes_max: u64) -> Result<Bytes, Trouble> {
     let mut bytes = BytesMut::with_capacity(PIECE);
     loop {
         match judge_push(&bytes) {
-            PushJudgement::MayBeKept => return Ok(bytes.freeze()),
+            PushJudgement::MayBeKept {
+                length: Some(length),
+            } if length > bytes_max => {
+                return Err(Trouble::refused("it is too long for our link"));
+            }
+            PushJudgement::MayBeKept { .. } => return Ok(bytes.freeze()),
             PushJudgement::NotToBeKept => return Err(Trouble::refused("it may not be kept")),
             PushJudgement::GoesOn if bytes.len() > HEAD_BYTES_MAX => {
                 return Err(Trouble::refused("its head is too long"));

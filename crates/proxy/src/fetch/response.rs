@@ -199,7 +199,8 @@ pub(super) fn body_end(status: StatusCode, headers: &HeaderMap) -> BodyEnd {
     }
 }
 
-fn content_length(headers: &HeaderMap) -> Option<u64> {
+/// The length that a body announces; none where it comes in chunks.
+pub(super) fn content_length(headers: &HeaderMap) -> Option<u64> {
     if headers.contains_key(header::TRANSFER_ENCODING) {
         return None;
     }

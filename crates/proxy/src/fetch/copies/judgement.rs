@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use super::super::response::body_end;
+use super::super::response::{body_end, content_length};
 use crate::cacheability::{Answer, Credentials, Decision, Policy, decide};
 use crate::flight::Purpose;
 
@@ -18,7 +18,10 @@ pub enum PushJudgement {
     /// Its head is not there yet.
     GoesOn,
     /// A rescue server may keep it and give it to everybody.
-    MayBeKept,
+    MayBeKept {
+        /// Bytes of its body, where it says so.
+        length: Option<u64>,
+    },
     /// It is for one visitor, for a moment, or no whole page; or no response at all.
     NotToBeKept,
 }
@@ -50,7 +53,9 @@ pub fn judge_push(bytes: &[u8]) -> PushJudgement {
         credentials: Credentials::None,
     };
     match may_be_a_copy(&answer, &policy()) {
-        true => PushJudgement::MayBeKept,
+        true => PushJudgement::MayBeKept {
+            length: content_length(&headers),
+        },
         false => PushJudgement::NotToBeKept,
     }
 }
@@ -97,11 +102,9 @@ mod tests {
     fn a_response_is_judged_as_soon_as_its_head_is_there() {
         let head = |fields: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n{fields}\r\n");
         let judge = |text: String| judge_push(text.as_bytes());
-        assert_eq!(judge(head("")), PushJudgement::MayBeKept);
-        assert_eq!(
-            judge(head("Vary: accept-encoding,Origin\r\n") + "he"),
-            PushJudgement::MayBeKept
-        );
+        let kept = PushJudgement::MayBeKept { length: Some(5) };
+        assert_eq!(judge(head("")), kept);
+        assert_eq!(judge(head("Vary: accept-encoding,Origin\r\n") + "he"), kept);
         for fields in [
             "Vary: *\r\n",
             "Vary: Accept-Encoding\r\nVary: Cookie\r\n",
