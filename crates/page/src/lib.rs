@@ -15,6 +15,8 @@ mod finder;
 mod fonts;
 mod foreign;
 mod found;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod html;
 mod limits;
 mod links;

@@ -20,6 +20,8 @@
 
 mod raw_text;
 mod tag;
+#[cfg(test)]
+mod tests;
 
 use memchr::{memchr, memchr2};
 
