@@ -1,8 +1,8 @@
 //! What fuzzing holds against the readers of pages: properties that every input must have.
 //!
 //! The targets in `fuzz/` call these functions with what libFuzzer makes up, and a test calls them
-//! with everything that is kept in `fuzz/corpus` and `fuzz/crashes`. The first byte of an input says
-//! into which pieces the rest is cut.
+//! with everything that is kept in `fuzz/corpus` and `fuzz/crashes`. The first byte of an input
+//! says into which pieces the rest is cut.
 
 use url::Url;
 

@@ -81,7 +81,7 @@ impl TagSink for Seen {
     fn tag(&mut self, tag: &Tag) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let values = ["href", "src"].into_iter().filter_map(|name| {
-            let value = htmlize::unescape_attribute(&text(tag.value(name)?)).into_owned();
+            let value = htmlize::unescape_attribute(text(tag.value(name)?)).into_owned();
             Some((name.to_owned(), value))
         });
         self.0.push((text(tag.name()), values.collect()));
