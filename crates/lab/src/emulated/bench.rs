@@ -61,6 +61,8 @@ pub struct Played {
     pub steps: Vec<(StepFigures, Sent)>,
     /// Its seconds.
     pub seconds: Vec<SecondFigures>,
+    /// When it began.
+    pub began: Option<Instant>,
 }
 
 /// Where a load comes from, and whose link is looked at.
@@ -88,7 +90,10 @@ impl Bench {
         let mut before = route.source.sent()?;
         generator.watch(|event| {
             match event {
-                Event::Began { .. } => before = route.source.sent()?,
+                Event::Began { .. } => {
+                    played.began.get_or_insert_with(Instant::now);
+                    before = route.source.sent()?;
+                }
                 Event::Second(second) => played.seconds.push(second.clone()),
                 Event::Ended(figures) => {
                     let sent = route.source.sent()?.since(before);

@@ -1,9 +1,11 @@
 //! Every experiment that the lab can play, as one table. Each has a file of its own.
 
+mod cold_tail;
 mod crawler_flood;
 mod dotslash_dsl;
 mod dotslash_lan;
 mod dotslash_pages;
+mod embedded_pages;
 mod fediverse_stampede;
 mod hotspot_clients;
 mod hotspot_redirects;
@@ -46,6 +48,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         run: dotslash_pages::run,
     },
     Experiment {
+        name: "embedded-pages",
+        title: "Pages with twenty images, whose links are absolute",
+        source: "hotspot-avoidance 4; dotslash 6.3.3, with another load",
+        minutes: [20.0, 2.5],
+        run: embedded_pages::run,
+    },
+    Experiment {
         name: "dotslash-lan",
         title: "One origin server and five that can help",
         source: "dotslash 6.3.4, figure 11",
@@ -65,6 +74,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "hotspot-avoidance 6.4, figure 9 e and f",
         minutes: [13.0, 3.0],
         run: hotspot_clients::run,
+    },
+    Experiment {
+        name: "cold-tail",
+        title: "An ordinary crowd, by its load alone and with what is hot seen before",
+        source: "hotspot-avoidance 3, the shape of its log",
+        minutes: [6.0, 1.5],
+        run: cold_tail::run,
     },
     Experiment {
         name: "fediverse-stampede",
@@ -107,6 +123,48 @@ struct Community<'a> {
     company: Company,
     /// U of all of them.
     usable: f64,
+    /// By which law they help.
+    law: Law,
+}
+
+/// What a site goes by when it drafts, copies and redirects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Law {
+    /// What its settings say where they say nothing: load and hot resources together.
+    Combined,
+    /// The load of the server alone, as dotslash.
+    Load,
+    /// Each resource by itself, as the paper on hot spots.
+    Resources,
+    /// As [`Law::Combined`], but nothing is done about what a page embeds.
+    PagesAlone,
+    /// As [`Law::Combined`], and links of copied pages are rewritten.
+    Rewriting,
+}
+
+impl Law {
+    /// Its name, for people and for the settings.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::Load => "load",
+            Self::Resources => "resources",
+            Self::PagesAlone => "pages-alone",
+            Self::Rewriting => "rewriting",
+        }
+    }
+
+    /// The settings of a site that goes by it.
+    fn settings(self) -> String {
+        match self {
+            Self::Combined => MORE.to_owned(),
+            Self::Load | Self::Resources => {
+                format!("{MORE}\n[hot_spots]\nlaw = \"{}\"\n", self.name())
+            }
+            Self::PagesAlone => format!("{MORE}\n[hot_spots]\nembedded = false\n"),
+            Self::Rewriting => format!("{MORE}\n[hot_spots]\nrewriting = true\n"),
+        }
+    }
 }
 
 /// Settings of everybody: neighbours find each other soon, and keep what they have fetched longer
@@ -122,13 +180,14 @@ impl Community<'_> {
         network: &Network,
     ) -> Result<Vec<Site>, LabError> {
         let nothing = nothing();
+        let more = self.law.settings();
         let plan = |host, files| SitePlan {
             host,
             files,
             link: network.host(host).plan.link,
             usable: self.usable,
             company: self.company,
-            more: MORE,
+            more: &more,
         };
         let mut sites = Vec::new();
         let neighbours = match self.company {

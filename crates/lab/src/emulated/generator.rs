@@ -16,6 +16,7 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ use super::LabError;
 use super::network::Host;
 use crate::crowd::client::{Following, Protocol};
 
-pub use tally::{SecondFigures, StepFigures};
+pub use tally::{RequestFigures, SecondFigures, StepFigures};
 
 /// All that a load is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,18 @@ pub struct LoadPlan {
     /// Every how many requests one is told with its time, for plots of single responses; 0 tells
     /// none.
     pub tell_every: u32,
+    /// Whether each request is told with what it was for.
+    pub log: Log,
+}
+
+/// Whether each request is told with what it was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Log {
+    /// No.
+    Nothing,
+    /// Yes, in [`SecondFigures::requests`].
+    Requests,
 }
 
 /// A request rate for a while.
@@ -76,6 +89,10 @@ pub enum Wants {
     /// One of these paths at random, so many times, with a random pause before each next one: a
     /// client that stays. The step's rate then says how often one arrives.
     Client {
+        /// Clients that come at the step's rate.
+        slowly: u32,
+        /// Clients that come after them, eight times as fast.
+        fast: u32,
         /// The paths.
         paths: Vec<String>,
         /// Requests of a client.
@@ -158,6 +175,40 @@ impl Wants {
     }
 }
 
+/// How much faster the later clients come.
+pub const HASTE: f64 = 8.0;
+
+impl Step {
+    /// How many visits it has.
+    pub fn visits(&self) -> u32 {
+        match &self.wants {
+            Wants::Client { slowly, fast, .. } => slowly + fast,
+            Wants::Files(_)
+            | Wants::Session { .. }
+            | Wants::Preview { .. }
+            | Wants::Page { .. } => (self.seconds / self.gap()).round() as u32,
+        }
+    }
+
+    /// When one of them is due, since the step began.
+    pub fn due(&self, visit: u32) -> Duration {
+        let slowly = match &self.wants {
+            Wants::Client { slowly, .. } => visit.min(*slowly),
+            Wants::Files(_)
+            | Wants::Session { .. }
+            | Wants::Preview { .. }
+            | Wants::Page { .. } => visit,
+        };
+        let gaps = f64::from(slowly) + f64::from(visit - slowly) / HASTE;
+        Duration::from_secs_f64(gaps * self.gap())
+    }
+
+    /// Seconds between two visits.
+    fn gap(&self) -> f64 {
+        f64::from(self.wants.requests()) / self.rate
+    }
+}
+
 /// `levee-lab generate`: plays the plan on standard input.
 pub fn run() -> ExitCode {
     let plan = match serde_json::from_reader(std::io::stdin().lock()) {
@@ -237,5 +288,29 @@ impl Drop for Generator {
         // One that has ended needs no killing.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_come_slowly_at_first_and_then_fast() {
+        let step = Step {
+            rate: 5.0,
+            seconds: 100.0,
+            wants: Wants::Client {
+                slowly: 2,
+                fast: 8,
+                paths: vec![],
+                requests: 10,
+                pause_max: 1.0,
+                stay_max: 1.0,
+            },
+        };
+        assert_eq!(step.visits(), 10);
+        let due = [0, 2, 3, 10].map(|visit| step.due(visit).as_secs_f64());
+        assert_eq!(due, [0.0, 4.0, 4.25, 6.0]);
     }
 }

@@ -157,9 +157,9 @@ impl<'a> Servers<'a> {
         };
         format!(
             "# Written by `levee lab`.\n[site]\nname = \"{name}.{SITES}\"\n\
-             listen = [\"{}:80\"]\nfolder = \"public\"\n\n{link}{community}\
+             listen = [\"{}:80\", \"{}:80\"]\nfolder = \"public\"\n\n{link}{community}\
              [admin]\nlisten = \"{}:{ADMIN_PORT}\"\n\n[state]\nfolder = \"state\"\n\n{}",
-            host.address, host.watched_at, plan.more
+            host.address, host.watched_at, host.watched_at, plan.more
         )
     }
 }
@@ -174,6 +174,18 @@ pub fn names(network: &Network) -> BTreeMap<String, IpAddr> {
             [SITES, ALIASES].map(|domain| (format!("{name}.{domain}"), address))
         })
         .collect()
+}
+
+/// As [`names`], by the cables of the watch.
+pub fn names_of_watch(network: &Network) -> BTreeMap<String, IpAddr> {
+    let hosts = network.hosts().iter();
+    let alias = |host: &Host| {
+        (
+            format!("{}.{ALIASES}", host.plan.name),
+            IpAddr::V4(host.watched_at),
+        )
+    };
+    hosts.map(alias).collect()
 }
 
 /// Writes files below `folder`.

@@ -9,12 +9,12 @@ use std::fmt::Write as _;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Step, Until, Wants};
+use super::super::generator::{LoadPlan, Log, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/crawler_flood.toml");
@@ -45,10 +45,12 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         files: &files,
         company: Company::Member,
         usable: 0.8,
+        law: Law::Combined,
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
-        Form::Full | Form::Compressed => 60.0,
+        Form::Full => 60.0,
+        Form::Compressed => 40.0,
         Form::Shortest => 3.0,
     };
     let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
@@ -65,6 +67,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         }],
         until: Until::Done,
         tell_every: 4,
+        log: Log::Nothing,
     };
     let all: Vec<String> = files.keys().cloned().collect();
     let front = all[..FRONT_PAGES].to_vec();

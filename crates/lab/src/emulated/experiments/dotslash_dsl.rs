@@ -14,11 +14,11 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, Wants};
 use super::super::network::Network;
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
@@ -60,10 +60,10 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
     let (rates, seconds) = match (form, company) {
         (Form::Full, Company::Alone) => (every(1..=20, 1), 60.0),
         (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
-        (Form::Compressed, Company::Alone) => ([vec![4.0, 6.0], every(7..=20, 1)].concat(), 18.0),
+        (Form::Compressed, Company::Alone) => ([vec![4.0, 6.0], every(7..=20, 1)].concat(), 14.0),
         (Form::Compressed, Company::Member) => {
-            let ramp = vec![4.0, 8.0, 16.0, 32.0, 64.0, 88.0];
-            ([ramp, every(96..=200, 4)].concat(), 12.0)
+            let ramp = vec![8.0, 32.0, 88.0];
+            ([ramp, every(96..=200, 4)].concat(), 9.0)
         }
         (Form::Shortest, Company::Alone) => (vec![8.0], 4.0),
         (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 4.0),
@@ -96,6 +96,7 @@ fn play(
         files,
         company,
         usable: USABLE,
+        law: Law::Load,
     };
     let _running = community.start(bench, &mut servers, &network)?;
     let paths: Vec<String> = files.keys().cloned().collect();
@@ -109,6 +110,7 @@ fn play(
         steps: steps(bench.form, company, &paths),
         until: bench.form.search(),
         tell_every: 0,
+        log: Log::Nothing,
     };
     let route = Route {
         from: network.host("visitors"),

@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth, levels};
 use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
 use super::dotslash_dsl::ten_files;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 use crate::demo::watch::Look;
 
@@ -47,6 +47,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         files: &files,
         company: Company::Member,
         usable: 0.8,
+        law: Law::Load,
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
@@ -59,6 +60,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         steps: steps(bench.form, files.keys().cloned().collect()),
         until: bench.form.search(),
         tell_every: 0,
+        log: Log::Nothing,
     };
     let route = Route {
         from: network.host("visitors"),
@@ -72,7 +74,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
 fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ((1..=20).map(|step| f64::from(step) * 100.0).collect(), 45.0),
-        Form::Compressed => ((1..=10).map(|step| f64::from(step) * 200.0).collect(), 12.0),
+        Form::Compressed => ((1..=5).map(|step| f64::from(step) * 400.0).collect(), 12.0),
         Form::Shortest => (vec![800.0, 1600.0], 4.0),
     };
     // Beyond the paper's last rate: the goal, and what more there is.

@@ -9,11 +9,11 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, StepFigures, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, StepFigures, Until, Wants};
 use super::super::network::{Network, Sent};
 use super::super::servers::{Company, Files, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_pages.toml");
@@ -47,6 +47,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         files: &files,
         company: Company::Member,
         usable: USABLE,
+        law: Law::Combined,
     };
     let _running = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
@@ -59,6 +60,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         steps: steps(bench.form),
         until: bench.form.search(),
         tell_every: 0,
+        log: Log::Nothing,
     };
     let route = Route {
         from: network.host("visitors"),
@@ -105,8 +107,8 @@ fn steps(form: Form) -> Vec<Step> {
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => (every_50(1..=40), 60.0),
         Form::Compressed => {
-            let ramp = vec![50.0, 200.0, 500.0, 800.0];
-            ([ramp, every_50(18..=40)].concat(), 10.0)
+            let ramp = vec![100.0, 500.0];
+            ([ramp, every_50(18..=40)].concat(), 8.0)
         }
         Form::Shortest => (vec![200.0, 1000.0], 4.0),
     };

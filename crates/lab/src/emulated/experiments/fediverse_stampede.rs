@@ -8,12 +8,12 @@
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 use crate::site::{Page, Site as Weblog};
 use levee_vocab::WebAddress;
@@ -78,11 +78,12 @@ fn play(
         files: &weblog.objects,
         company,
         usable: 0.8,
+        law: Law::Combined,
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
         Form::Full => 60.0,
-        Form::Compressed => 30.0,
+        Form::Compressed => 24.0,
         Form::Shortest => 3.0,
     };
     let post = weblog.post();
@@ -100,6 +101,7 @@ fn play(
         }],
         until: Until::Done,
         tell_every: 4,
+        log: Log::Nothing,
     };
     let previews = load(
         PREVIEWS * f64::from(REQUESTS_PER_PREVIEW),

@@ -15,7 +15,7 @@ use levee_vocab::{ByteRate, Random};
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::servers::{self, Company, Files, SITES, Servers, Site, SitePlan, names};
 use super::super::topology::Topology;
@@ -99,7 +99,7 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.98, 1.5], 12.0),
+            Form::Compressed => (&[0.5, 0.98, 1.5], 9.0),
             Form::Shortest => (&[0.98], 4.0),
         };
         let rates = shares.iter().map(|share| share * full);
@@ -119,9 +119,9 @@ impl Ground<'_> {
         let (rates, seconds): (Vec<f64>, f64) = match self.bench.form {
             Form::Full => ((1..=60).map(|step| f64::from(step) * 100.0).collect(), 20.0),
             Form::Compressed => {
-                let ramp = [1000.0, 2500.0, 4000.0];
-                let fine = (44..=54).map(|step| f64::from(step) * 100.0);
-                (ramp.into_iter().chain(fine).collect(), 8.0)
+                let ramp = [1000.0, 2500.0, 4000.0, 4500.0];
+                let fine = (47..=58).map(|step| f64::from(step) * 100.0);
+                (ramp.into_iter().chain(fine).collect(), 7.0)
             }
             Form::Shortest => (vec![1500.0, 4400.0], 3.0),
         };
@@ -192,6 +192,7 @@ impl Ground<'_> {
             steps: steps.collect(),
             until: Until::Done,
             tell_every: 0,
+            log: Log::Nothing,
         }
     }
 

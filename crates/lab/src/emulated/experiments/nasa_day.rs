@@ -10,12 +10,12 @@ use levee_vocab::{Random, WebAddress};
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Step, Until, Wants};
+use super::super::generator::{AGENT, LoadPlan, Log, Step, Until, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
 use super::super::servers::{Company, SITES, Servers, names};
 use super::super::topology::Topology;
-use super::Community;
+use super::{Community, Law};
 use crate::crowd::client::{Following, Protocol};
 use crate::popularity::Popularity;
 use crate::site::Site as Weblog;
@@ -75,6 +75,7 @@ fn play(
         files: &weblog.objects,
         company,
         usable: 0.8,
+        law: Law::Combined,
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let load = |steps| LoadPlan {
@@ -87,6 +88,7 @@ fn play(
         steps,
         until: Until::Done,
         tell_every: 0,
+        log: Log::Nothing,
     };
     let (everyday, crowd) = steps(bench.form, weblog);
     let (everyday, crowd) = (load(everyday), load(crowd));

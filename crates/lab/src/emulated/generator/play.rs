@@ -15,8 +15,8 @@ use levee_vocab::Random;
 use tokio::runtime;
 use tokio::task::JoinSet;
 
-use super::tally::{Finished, SecondFigures, StepFigures, StepTally, Whole};
-use super::{Event, LoadPlan, Step, Until, Wants};
+use super::tally::{Finished, First, RequestFigures, SecondFigures, StepFigures, StepTally, Whole};
+use super::{Event, LoadPlan, Log, Step, Until, Wants};
 use crate::crowd::PATIENCE;
 use crate::crowd::client::{Failure, Fetched, Following, Habit, Protocol, Trail, Visitor};
 use crate::crowd::meter::Traffic;
@@ -83,13 +83,10 @@ struct Book {
 impl Stage {
     async fn step(self: Arc<Self>, number: usize, step: &Step) -> StepFigures {
         self.open().step = Some(StepTally::new(number, step.rate, step.seconds));
-        let requests = step.wants.requests();
-        let gap = f64::from(requests) / step.rate;
-        let visits = (step.seconds / gap).round() as u32;
         let began = Instant::now();
         let mut playing = JoinSet::new();
-        for visit in 0..visits {
-            let due = began + Duration::from_secs_f64(f64::from(visit) * gap);
+        for visit in 0..step.visits() {
+            let due = began + step.due(visit);
             tokio::time::sleep_until(due.into()).await;
             self.offer(step.wants.offered(), due.elapsed());
             let visit = Visit {
@@ -142,6 +139,19 @@ impl Stage {
             let asked = (began + request.asked).saturating_duration_since(self.start);
             let taken = request.ended.saturating_sub(request.asked);
             second.told.push((asked.as_secs_f64(), taken.as_secs_f64()));
+        }
+    }
+
+    /// Tells a request with what it was for, where that is wanted.
+    fn tell_request(&self, asked: Instant, url: &Url, trail: &Trail) {
+        let since = |at: Instant| at.saturating_duration_since(self.start).as_secs_f64();
+        match self.plan.log {
+            Log::Nothing => {}
+            Log::Requests => self.open().second.requests.push(RequestFigures {
+                path: url.target.clone(),
+                asked: since(asked),
+                redirected: trail.redirected.map(|(at, _)| since(at)),
+            }),
         }
     }
 
@@ -208,6 +218,8 @@ impl Visit {
                 requests,
                 pause_max,
                 stay_max,
+                slowly: _,
+                fast: _,
             } => {
                 let client = self.client(paths, *requests, *pause_max);
                 let left = due + Duration::from_secs_f64(*stay_max);
@@ -297,10 +309,15 @@ impl Visit {
                 false => Err(Failure::WrongBody),
             }
         });
+        self.stage.tell_request(asked, url, &trail);
         self.stage.enter(
             &Finished {
                 asked: asked.saturating_duration_since(self.began),
                 ended: self.began.elapsed(),
+                first: match url.host == self.stage.plan.site {
+                    true => First::Source,
+                    false => First::Other,
+                },
                 redirect_bytes: trail.redirected.map(|(_, bytes)| bytes),
                 result: match &fetched {
                     Ok(fetched) => Ok(self.whole(fetched, &trail)),
@@ -325,7 +342,16 @@ impl Visit {
     fn is_right(&self, url: &Url, fetched: &Fetched, trail: &Trail) -> bool {
         let stays = self.stage.plan.following == Following::Stays;
         let content_with_redirect = stays && trail.redirected.is_some();
-        content_with_redirect || self.stage.files.get(&url.target) == Some(&fetched.body)
+        let file = self.stage.files.get(&url.target);
+        content_with_redirect || file.is_some_and(|file| self.is_same(file, &fetched.body))
+    }
+
+    /// Whether a body is that of the file. A rescue server may have made absolute links to the site
+    /// relative ones.
+    fn is_same(&self, file: &Bytes, body: &Bytes) -> bool {
+        let absolute = format!("http://{}", self.stage.plan.site);
+        let relative = |text: &Bytes| String::from_utf8_lossy(text).replace(&absolute, "");
+        file == body || (file.starts_with(b"<!doctype html") && relative(file) == relative(body))
     }
 
     fn fail(&self, asked: Instant, failure: Failure) {
@@ -333,6 +359,7 @@ impl Visit {
             &Finished {
                 asked: asked.saturating_duration_since(self.began),
                 ended: self.began.elapsed(),
+                first: First::Nobody,
                 redirect_bytes: None,
                 result: Err(failure),
             },

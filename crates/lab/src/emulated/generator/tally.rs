@@ -17,10 +17,23 @@ pub struct Finished {
     pub asked: Duration,
     /// When it was whole or given up, since the step began.
     pub ended: Duration,
+    /// Whom it was asked first.
+    pub first: First,
     /// Bytes of the redirect that was met first, with its head.
     pub redirect_bytes: Option<u64>,
     /// What it brought, or why nothing.
     pub result: Result<Whole, Failure>,
+}
+
+/// Whom a request was asked first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// The site of the plan.
+    Source,
+    /// Whoever a page from elsewhere named.
+    Other,
+    /// Nobody: what named it never came.
+    Nobody,
 }
 
 /// An answer that was whole and right.
@@ -51,6 +64,8 @@ pub struct StepFigures {
     pub failed: u64,
     /// The others by cause, in words.
     pub failures: BTreeMap<String, u64>,
+    /// Requests of which the source was asked first.
+    pub at_source: u64,
     /// Requests that were redirected on their way.
     pub redirected: u64,
     /// Bytes of their redirects, heads and all.
@@ -111,6 +126,19 @@ pub struct SecondFigures {
     /// Some of the requests that ended in it: when they were asked since the load began, and how
     /// long they took, in seconds.
     pub told: Vec<(f64, f64)>,
+    /// All requests that ended in it, where the plan wants them told.
+    pub requests: Vec<RequestFigures>,
+}
+
+/// One request. Times are seconds since the load began.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RequestFigures {
+    /// What was asked for.
+    pub path: String,
+    /// When.
+    pub asked: f64,
+    /// When it was redirected; none if it was not.
+    pub redirected: Option<f64>,
 }
 
 /// Counts the requests of a step.
@@ -155,6 +183,7 @@ impl StepTally {
     pub fn enter(&mut self, request: &Finished) {
         let figures = &mut self.figures;
         let in_settled = (self.settled..self.end).contains(&request.ended);
+        figures.at_source += u64::from(request.first == First::Source);
         let mut taken = request.ended.saturating_sub(request.asked);
         if let Some(bytes) = request.redirect_bytes {
             figures.redirected += 1;
@@ -201,6 +230,7 @@ mod tests {
         Finished {
             asked: Duration::from_millis(asked),
             ended: Duration::from_millis(ended),
+            first: First::Source,
             redirect_bytes: (asked % 2 == 1).then_some(200),
             result,
         }
@@ -217,7 +247,7 @@ mod tests {
         let figures = tally.close(Duration::from_secs(4));
         assert_eq!((figures.offered, figures.answered), (4, 4));
         assert_eq!((figures.answered_rate, figures.bytes_rate), (1.0, 10.0));
-        assert_eq!(figures.redirected_rate, 0.5);
+        assert_eq!((figures.redirected_rate, figures.at_source), (0.5, 4));
         assert_eq!(figures.redirect_size(), Some(200.0));
         assert_eq!(figures.lag_max, 0.003);
     }
