@@ -51,8 +51,25 @@ impl Errands {
     }
 
     fn rewriter(&self, target: &str, seen: &Seen) -> Option<Rewriter> {
+        if !may_be_rewritten(seen) {
+            return None;
+        }
         Rewriter::new(seen.content_type(), self.place(target)?, Hyperlinks::Kept)
     }
+}
+
+/// Pages only: a style sheet or a script may be named with a hash of its bytes (`integrity`).
+//= RFC 9111 section 5.2.2.6: with no-transform an intermediary "MUST NOT transform the content".
+fn may_be_rewritten(seen: &Seen) -> bool {
+    let kind = seen.content_type().split(';').next().unwrap_or_default();
+    let is_page = ["text/html", "application/xhtml+xml"]
+        .iter()
+        .any(|page| kind.trim().eq_ignore_ascii_case(page));
+    let controls = seen.headers.get_all(header::CACHE_CONTROL).iter();
+    let mut words = controls
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    is_page && !words.any(|word| word.trim().eq_ignore_ascii_case("no-transform"))
 }
 
 /// The response as it goes over a connection.
@@ -104,6 +121,26 @@ fn other_variations(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_pages_are_rewritten_and_only_where_nobody_forbids_it() {
+        let seen = |kind: &str, control: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
+            headers.insert(header::CACHE_CONTROL, control.parse().unwrap());
+            let body = Bytes::new();
+            Seen { headers, body }
+        };
+        assert!(may_be_rewritten(&seen(
+            "Text/HTML; charset=utf-8",
+            "max-age=60"
+        )));
+        assert!(!may_be_rewritten(&seen(
+            "text/html",
+            "max-age=60, No-Transform"
+        )));
+        assert!(!may_be_rewritten(&seen("text/css", "max-age=60")));
+    }
 
     #[test]
     fn a_rewritten_page_has_validators_of_its_own_and_varies_by_no_coding() {
