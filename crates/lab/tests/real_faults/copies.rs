@@ -58,6 +58,26 @@ fn images_left(news: &Place) -> usize {
     log.lines().filter(is_image).count()
 }
 
+/// Waits until a member has so many copies.
+fn takes_copies(member: &Place, copies: u64) {
+    member.wait("copies", |status| {
+        let taken = ["stored", "held"];
+        let taken = taken.map(|end| number(status, &["lifetime", "copies", "taken", end]));
+        taken.iter().sum::<u64>() >= copies
+    });
+}
+
+/// Asks a member for each image until it has room for us; it must be the right one.
+fn serves_images(member: &Place, alias: &str) {
+    for number in 0..IMAGES {
+        let body = until("an image", || {
+            let answer = http::try_get(member.socket(), alias, &image(number)).ok()?;
+            (answer.status == 200).then_some(answer.body)
+        });
+        assert_eq!(body, pixels(number));
+    }
+}
+
 #[test]
 fn a_hot_page_and_its_images_are_at_the_rescue_servers_before_anybody_asks_there() {
     let town = Town::new();
@@ -81,26 +101,14 @@ fn a_hot_page_and_its_images_are_at_the_rescue_servers_before_anybody_asks_there
 
     // Each is told of each image, by a push or by a word that it shall get it.
     for member in &members {
-        let held = |status: &Value| {
-            let taken = ["stored", "held"];
-            let taken = taken.map(|end| number(status, &["lifetime", "copies", "taken", end]));
-            taken.iter().sum::<u64>() >= u64::from(IMAGES)
-        };
-        member.wait("copies", held);
+        takes_copies(member, u64::from(IMAGES));
     }
-    let is_there = |member: &Place, alias: &str, number: u32| {
-        let answer = http::try_get(member.socket(), alias, &image(number)).ok()?;
-        (answer.status == 200).then_some(answer.body)
-    };
     until("the last image's log line", || {
         (images_left(&news) >= IMAGES as usize).then_some(())
     });
     let before = images_left(&news);
     for (member, alias) in members.iter().zip(&aliases) {
-        for number in 0..IMAGES {
-            let body = until("an image", || is_there(member, alias, number));
-            assert_eq!(body, pixels(number));
-        }
+        serves_images(member, alias);
     }
     assert_eq!(images_left(&news), before, "all of them were there");
     assert!(
@@ -113,5 +121,34 @@ fn a_hot_page_and_its_images_are_at_the_rescue_servers_before_anybody_asks_there
         let log = fs::read_to_string(member.home.join("access.log")).unwrap();
         assert!(log.contains("copy - ["), "{}: {log}", member.name);
     }
+    assert_eq!(count(&crowd.leave(), Ending::Loop), 0);
+}
+
+#[test]
+fn a_rescue_server_that_is_killed_while_it_takes_copies_costs_the_next_none() {
+    let town = Town::new();
+    let logged = |draft: Draft| Draft {
+        rescue: "[log]\naccess = \"access.log\"",
+        ..draft
+    };
+    let mut alice = town.start(&logged(ALICE));
+    let bob = town.start(&logged(BOB));
+    let news = town.start(&logged(NEWS));
+    embed(&news);
+    news.knows(&["alice", "bob"]);
+    let crowd = Crowd::send(&news, CROWD);
+    news.rescued_by("alice");
+    takes_copies(&alice, 1);
+    alice.kill();
+
+    let alias = news.rescued_by("bob");
+    until("the images at bob", || {
+        let log = fs::read_to_string(bob.home.join("access.log")).ok()?;
+        let came = |number: &u32| log.contains(&format!("\"PUT {} ", image(*number)));
+        (0..IMAGES).all(|number| came(&number)).then_some(())
+    });
+    serves_images(&bob, &alias);
+    let fetched = number(&bob.status(), &["lifetime", "copies", "taken", "stored"]);
+    assert!(fetched >= u64::from(IMAGES), "{fetched} copies");
     assert_eq!(count(&crowd.leave(), Ending::Loop), 0);
 }
