@@ -10,10 +10,10 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    CopyStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus,
-    Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    CopyStatus, CrawlerStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level,
+    Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
-use levee_proxy::{Comebacks, FetchCounters, Fetcher, Sample, SentBack};
+use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
 
 use crate::replicator::CopyCounts;
@@ -111,15 +111,12 @@ impl Figures {
             latency: latency(sampler),
             tls: self.tls(sampler),
             http2: http2(sampler),
+            crawlers: crawlers(sampler),
             cache_bytes: self.fetcher.cache_bytes(),
             connections: sampler.connections(),
             waiting: sampler.total().waiting,
             upstreams: self.upstreams.view().iter().map(upstream).collect(),
-            drill: view.drill.as_ref().map(|drill| DrillStatus {
-                site: drill.site.to_string(),
-                own: view.phase == PhaseName::Drilling,
-                ends: calendar.unix(drill.ends),
-            }),
+            drill: drill(view, &calendar),
         }
     }
 
@@ -263,6 +260,38 @@ fn http2(sampler: &Sampler) -> Http2Status {
         connections: total.http2_accepted,
         requests: total.http2_requests,
         streams: total.http2_streams,
+    }
+}
+
+fn drill(view: &BrainView, calendar: &Calendar) -> Option<DrillStatus> {
+    let drill = view.drill.as_ref()?;
+    Some(DrillStatus {
+        site: drill.site.to_string(),
+        own: view.phase == PhaseName::Drilling,
+        ends: calendar.unix(drill.ends),
+    })
+}
+
+fn crawlers(sampler: &Sampler) -> CrawlerStatus {
+    let CrawlerSample {
+        by_name,
+        by_behaviour,
+        own_bytes,
+        rescue_bytes,
+        put_off,
+        closed,
+        blocks,
+        connections: _,
+    } = sampler.total().crawlers;
+    let crawl = sampler.plan().crawl;
+    CrawlerStatus {
+        by_name,
+        by_behaviour,
+        bytes: own_bytes + rescue_bytes,
+        put_off,
+        closed,
+        rate: crawl.map_or(0, |crawl| crawl.pages.as_bytes()),
+        blocks,
     }
 }
 

@@ -45,6 +45,8 @@ pub struct AccessRecord {
     pub cache: CacheResult,
     /// What kind of request it was.
     pub class: RequestClass,
+    /// Whose request it was.
+    pub visitor: VisitorKind,
     /// Rescue server: of a redirect the alias that the visitor was sent to, of a line that was
     /// handed over the name of the server that answered. Empty otherwise.
     pub rescue_server: LogText<48>,
@@ -101,6 +103,18 @@ pub enum RequestClass {
     Rescue,
 }
 
+/// Whose request it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VisitorKind {
+    /// A reader's.
+    #[default]
+    Reader,
+    /// A crawler's, by what it says of itself.
+    CrawlerByName,
+    /// A crawler's, by what its block of addresses asks for.
+    CrawlerByBehaviour,
+}
+
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
@@ -132,6 +146,30 @@ impl LogVersion {
             Self::Http2 => "HTTP/2.0",
             Self::Http3 => "HTTP/3.0",
         }
+    }
+}
+
+impl VisitorKind {
+    const ALL: [Self; 3] = [Self::Reader, Self::CrawlerByName, Self::CrawlerByBehaviour];
+
+    /// The one of this name; a reader where the name is none.
+    fn of(name: &str) -> Self {
+        let mut all = Self::ALL.into_iter();
+        all.find(|kind| kind.as_str() == name).unwrap_or_default()
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::CrawlerByName => "crawler by name",
+            Self::CrawlerByBehaviour => "crawler by behaviour",
+        }
+    }
+}
+
+impl fmt::Display for VisitorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -21,7 +21,7 @@ pub mod words;
 
 pub use access::{
     AccessRecord, CacheResult, HANDED_OVER_LINE_BYTES_MAX, HANDED_OVER_LINES_MAX, HandedOver,
-    LogFormat, LogText, LogVersion, RequestClass,
+    LogFormat, LogText, LogVersion, RequestClass, VisitorKind,
 };
 pub use access_log::{AccessLog, AccessLogError, AccessLogThread, LogTarget};
 pub use auto::{render_auto, render_auto_page};
@@ -35,8 +35,8 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page};
 pub use status::{
-    CopyStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level, Lifetime, LinkStatus,
-    Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    CopyStatus, CrawlerStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level,
+    Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

@@ -5,7 +5,9 @@
 //! from the same table.
 
 mod copies;
+mod crawlers;
 mod drills;
+mod fetches;
 mod homes;
 mod purges;
 mod table;

@@ -9,7 +9,7 @@ mod upstreams;
 
 use crate::calendar::Calendar;
 use crate::html::Html;
-use crate::status::{Lifetime, Peer, Status};
+use crate::status::{CrawlerStatus, Lifetime, Peer, Status};
 use crate::words::{self, Mood};
 
 /// The stylesheet of the status page and the dashboard, served as `/assets/style.css`.
@@ -36,7 +36,7 @@ pub fn render_page(status: &Status) -> String {
     decisions(&mut html, status);
     html.markup("</div>");
     now(&mut html, status);
-    counters(&mut html, &status.lifetime);
+    counters(&mut html, &status.lifetime, &status.crawlers);
     foot(&mut html, status);
     html.finish()
 }
@@ -215,6 +215,7 @@ fn now(html: &mut Html, status: &Status) {
             format!("{}/s", words::per_second(rates.refusals)),
         ),
         ("Redirected files", words::rate(rates.redirected_files)),
+        ("Crawlers' limit", words::rate(status.crawlers.rate)),
         ("Waiting requests", words::count(status.waiting)),
         ("Median latency", words::latency(status.latency.p50)),
         ("99th percentile", words::latency(status.latency.p99)),
@@ -238,7 +239,7 @@ fn resource(name: &str) -> &'static str {
     }
 }
 
-fn counters(html: &mut Html, life: &Lifetime) {
+fn counters(html: &mut Html, life: &Lifetime, crawlers: &CrawlerStatus) {
     let rows = [
         ("Requests", words::count(life.requests)),
         ("Bytes sent", words::bytes(life.bytes)),
@@ -255,6 +256,13 @@ fn counters(html: &mut Html, life: &Lifetime) {
         ("Refused (503)", words::count(life.refused)),
         ("Closed unanswered", words::count(life.dropped)),
         ("Made room for others", words::count(life.evicted)),
+        (
+            "Requests by crawlers",
+            words::count(crawlers.by_name + crawlers.by_behaviour),
+        ),
+        ("Bytes for crawlers", words::bytes(crawlers.bytes)),
+        ("Crawlers put off (429)", words::count(crawlers.put_off)),
+        ("Crawlers closed", words::count(crawlers.closed)),
         ("Bad requests (4xx)", words::count(life.bad_requests)),
         ("Redirects at risk", words::count(life.redirects_at_risk)),
         ("Cache hits", words::count(life.cache_hits)),

@@ -70,8 +70,30 @@ pub struct Status {
     /// Visitors who speak HTTP/2.
     #[serde(default)]
     pub http2: Http2Status,
+    /// Crawlers.
+    pub crawlers: CrawlerStatus,
     /// The rehearsal that this site holds or takes part in.
     pub drill: Option<DrillStatus>,
+}
+
+/// Crawlers, since the start, and what is true now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CrawlerStatus {
+    /// Requests of those that say what they are.
+    pub by_name: u64,
+    /// Requests of those that were recognised by what they do.
+    pub by_behaviour: u64,
+    /// Bytes that they got, with those before they were recognised.
+    pub bytes: u64,
+    /// Requests that were told to come back later.
+    pub put_off: u64,
+    /// Connections that were closed without an answer.
+    pub closed: u64,
+    /// What they get now at most, in bytes a second.
+    pub rate: u64,
+    /// Blocks of addresses that are taken for crawlers' now.
+    pub blocks: u64,
 }
 
 /// A rehearsal of a rescue.

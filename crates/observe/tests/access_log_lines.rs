@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use levee_observe::{
     AccessRecord, CacheResult, HandedOver, LogFormat, LogText, LogVersion, RequestClass,
+    VisitorKind,
 };
 
 fn record() -> AccessRecord {
@@ -22,6 +23,7 @@ fn record() -> AccessRecord {
         host: LogText::from("www.example.org"),
         cache: CacheResult::NotAsked,
         class: RequestClass::Redirect,
+        visitor: VisitorKind::Reader,
         rescue_server: LogText::from("www-vh1.rescue.example"),
         wait: Duration::from_micros(120),
         total: Duration::from_micros(950),
@@ -69,7 +71,7 @@ fn a_json_line_has_every_field() {
          \"target\":\"/post?x=1\",\"version\":\"HTTP/1.1\",\"status\":302,\"bytes\":241,\
          \"referer\":\"https://social.example/\",\"user_agent\":\"Mozilla/5.0 (X11)\",\
          \"host\":\"www.example.org\",\"cache\":\"-\",\"class\":\"redirect\",\
-         \"rescue_server\":\"www-vh1.rescue.example\",\"wait_us\":120,\"total_us\":950,\
+         \"visitor\":\"reader\",\"rescue_server\":\"www-vh1.rescue.example\",\"wait_us\":120,\"total_us\":950,\
          \"request_id\":\"000000000000002a\",\"at\":1795232402.5}\n"
     );
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use levee_observe::{
     AccessLog, AccessRecord, CacheResult, HandedOver, LogFormat, LogTarget, LogText, LogVersion,
-    RequestClass,
+    RequestClass, VisitorKind,
 };
 
 fn record(target: &str, class: RequestClass) -> AccessRecord {
@@ -25,6 +25,7 @@ fn record(target: &str, class: RequestClass) -> AccessRecord {
         host: LogText::from("WWW-vh1.rescue.example:8080"),
         cache: CacheResult::Hit,
         class,
+        visitor: VisitorKind::Reader,
         rescue_server: LogText::EMPTY,
         wait: Duration::ZERO,
         total: Duration::ZERO,

@@ -3,9 +3,12 @@
 //! ```text
 //!   visitors ──┐                  ┌── gtidsl1   (tbf: 56.7 kB/s may leave)
 //!              ├── switch ────────┤
-//!   registry ──┘   10.80.0.0/24   └── maglev    (tbf: 2105 kB/s may leave)
+//!   registry ──┘   10.80.0.0/16   └── maglev    (tbf: 2105 kB/s may leave)
 //!                  10.81.0.0/24: the same hosts for the watch, without limits
 //! ```
+//!
+//! Each host has an address in a /24 of its own, as hosts of different people do: a server that
+//! looks at blocks of addresses must not take all of them for one.
 //!
 //! The limit of a link is a token bucket on the host's own end, so that it holds whatever the
 //! server there believes. Status pages are looked at by the second cable: looking costs a link
@@ -83,7 +86,7 @@ impl Network {
                 .zip(2..)
                 .map(|(plan, number)| Host {
                     plan: plan.clone(),
-                    address: Ipv4Addr::new(10, 80, 0, number),
+                    address: Ipv4Addr::new(10, 80, number, 2),
                     watched_at: Ipv4Addr::new(10, 81, 0, number),
                 })
                 .collect(),
@@ -173,7 +176,7 @@ impl Host {
 
     /// Its own number among the hosts, which is in the names of its cables.
     const fn number(&self) -> u8 {
-        self.address.octets()[3]
+        self.watched_at.octets()[3]
     }
 
     fn cables(&self) -> String {
@@ -191,7 +194,7 @@ impl Host {
     fn inside(&self) -> String {
         format!(
             "link set lo up\n\
-             address add {}/24 dev eth0\nlink set eth0 up\n\
+             address add {}/16 dev eth0\nlink set eth0 up\n\
              address add {}/24 dev watch\nlink set watch up\n",
             self.address, self.watched_at
         )

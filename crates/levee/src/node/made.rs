@@ -100,7 +100,15 @@ pub(super) fn sites(
     };
     let table = SiteTable::new(vec![site], unknown);
     let table = table.with_purge_from(settings.site.purge_from.clone());
-    Ok(table.trusting(settings.site.trusted.clone()))
+    let table = table.trusting(settings.site.trusted.clone());
+    let group = &settings.upstream.group;
+    let places = group.rules.outstanding_max as usize * group.list.len().max(1);
+    Ok(
+        match settings.crawlers.rules(places, super::cores(settings)) {
+            Some(rules) => table.rationing(rules),
+            None => table,
+        },
+    )
 }
 
 /// What the replicator needs to know of the site.

@@ -3,6 +3,7 @@
 //! Each table of the file has a type in `types.rs` and a function in `groups.rs` or in a file of
 //! its own; what several settings get wrong together is found in `cross.rs`.
 
+mod crawlers;
 mod cross;
 mod groups;
 mod hot_spots;
@@ -18,6 +19,7 @@ use std::net::IpAddr;
 use levee_control::{Parameters, Thresholds};
 use levee_vocab::{ByteRate, WebAddress};
 
+pub use self::crawlers::{CrawlerSettings, Recognition};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
 pub use self::types::{
@@ -50,6 +52,7 @@ impl Settings {
             },
             community,
             rescue: rescue(&values),
+            crawlers: crawlers::crawlers(&values),
             hot_spots: hot_spots::hot_spots(&values, &mut complaints),
             cache: cache(&values),
             limits: LimitSettings {
@@ -111,6 +114,7 @@ impl Settings {
         parameters.rescue_servers_max = self.rescue.servers_max;
         parameters.origins_max = self.rescue.origins_max;
         parameters.registry_period = self.rescue.registry_period;
+        parameters.crawler_share = self.crawlers.share;
         parameters.hot_spots = self.hot_spots.policy.clone();
         parameters
     }

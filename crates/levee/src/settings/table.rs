@@ -204,6 +204,17 @@ settings! {
     "hot_spots.rewriting", Kind::Flag, "false", "", Reload, "true",
     "Whether absolute links to the site's own names are made relative in pages that are copied, so that what they embed is asked for there.";
 
+    "crawlers.recognition", Kind::Choice(&["all", "names", "off"]), "all", "", Reload, "\"names\"",
+    "How crawlers are told from readers: by what they say of themselves and by what they do, by the one alone, or not at all. No neighbour is asked for help because of them, and none of them is redirected.";
+    "crawlers.share", Kind::Share, "25 %", "(0 %, 100 %]", Reload, "\"10 %\"",
+    "Most of the usable link, and of the places at the upstreams, that all crawlers together get. Readers come first: it ends where both together would reach `rescue.threshold_alert`.";
+    "crawlers.names", Kind::Words, "", "", Reload, "[\"wget\", \"python-requests\"]",
+    "Words in the User-Agent that make a crawler, beside those that are known.";
+    "crawlers.allowed_names", Kind::Words, "", "", Reload, "[\"Googlebot\"]",
+    "Words in the User-Agent of crawlers that are treated as readers. Anybody can say them.";
+    "crawlers.allowed", Kind::Blocks, "", "", Reload, "[\"66.249.64.0/19\"]",
+    "Addresses whose visitors are readers whatever they do: those of a search engine that you want, or of a reader who needs every page.";
+
     "cache.memory", Kind::Size, "64 MiB", "", Restart, "\"64 MiB\"",
     "Memory for objects of origins and upstreams, index included.";
     "cache.disk", Kind::Size, "1 GiB", "", Restart, "\"1 GiB\"",

@@ -7,7 +7,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::json::Line;
-use super::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass};
+use super::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass, VisitorKind};
 use crate::calendar::Calendar;
 
 /// Most lines of one hand-over. At one hand-over in ten seconds this is 10,000 requests a second.
@@ -78,6 +78,7 @@ fn parse_json(line: &[u8]) -> Option<AccessRecord> {
             .into_iter()
             .find(|known| known.as_str() == line.cache)?,
         class: RequestClass::Rescue,
+        visitor: VisitorKind::of(&line.visitor),
         rescue_server: LogText::EMPTY,
         wait: Duration::from_micros(line.wait_us),
         total: Duration::from_micros(line.total_us),
@@ -117,6 +118,7 @@ fn parse_combined(line: &str) -> Option<AccessRecord> {
         host: LogText::EMPTY,
         cache: CacheResult::NotAsked,
         class: RequestClass::Rescue,
+        visitor: VisitorKind::Reader,
         rescue_server: LogText::EMPTY,
         wait: Duration::ZERO,
         total: Duration::ZERO,

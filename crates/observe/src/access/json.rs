@@ -23,6 +23,9 @@ pub(super) struct Line {
     pub(super) host: String,
     pub(super) cache: String,
     pub(super) class: String,
+    /// Missing in lines that another server of an earlier version hands over.
+    #[serde(default)]
+    pub(super) visitor: String,
     pub(super) rescue_server: String,
     pub(super) wait_us: u64,
     pub(super) total_us: u64,
@@ -63,6 +66,7 @@ pub(super) fn render(record: &AccessRecord, out: &mut Vec<u8>) {
         host: text(record.host.as_bytes()),
         cache: record.cache.to_string(),
         class: record.class.to_string(),
+        visitor: record.visitor.to_string(),
         rescue_server: text(record.rescue_server.as_bytes()),
         wait_us: record.wait.as_micros() as u64,
         total_us: record.total.as_micros() as u64,

@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge};
-use super::{Metric, copies, drills, homes, purges, upstreams, way_back};
+use super::{Metric, copies, crawlers, drills, fetches, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -522,36 +522,17 @@ pub(super) const METRICS: &[Metric] = &[
             out.labelled(["collapsed"], s.lifetime.collapsed);
         },
     },
-    Metric {
-        name: "levee_early_fetches_total",
-        kind: Counter,
-        unit: "fetches",
-        level: Detail,
-        help: "Fetches by which hot objects were renewed before their lifetime was over.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.early_renewals),
-    },
+    fetches::EARLY,
+    crawlers::REQUESTS,
+    crawlers::SENT,
+    crawlers::PUT_OFF,
+    crawlers::RATE,
+    crawlers::BLOCKS,
     purges::PURGES,
     purges::OBJECTS,
     purges::ANSWERS,
-    Metric {
-        name: "levee_fetches_total",
-        kind: Counter,
-        unit: "fetches",
-        level: Operator,
-        help: "Fetches from origins or upstreams.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.fetches),
-    },
-    Metric {
-        name: "levee_fetch_errors_total",
-        kind: Counter,
-        unit: "errors",
-        level: Operator,
-        help: "Fetches that failed.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.fetch_errors),
-    },
+    fetches::ALL,
+    fetches::ERRORS,
     Metric {
         name: "levee_access_log_lost_lines_total",
         kind: Counter,

@@ -3,7 +3,8 @@
 use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use levee_observe::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass};
+use levee_control::{RecognisedBy, Visitor};
+use levee_observe::{AccessRecord, CacheResult, LogText, LogVersion, RequestClass, VisitorKind};
 use levee_vocab::Timestamp;
 use levee_wire::BackReason;
 
@@ -75,6 +76,7 @@ impl Core {
             host: LogText::new(request.authority.as_bytes()),
             cache: CacheResult::NotAsked,
             class: class(kind),
+            visitor: visitor_kind(connection.visitor),
             rescue_server: LogText::EMPTY,
             wait,
             total: Duration::ZERO,
@@ -101,6 +103,14 @@ const fn class(kind: Kind) -> RequestClass {
         Kind::Redirect { .. } => RequestClass::Redirect,
         Kind::Rescue { .. } => RequestClass::Rescue,
         Kind::Refusal | Kind::PuttingOff => RequestClass::Refusal,
+    }
+}
+
+const fn visitor_kind(visitor: Visitor) -> VisitorKind {
+    match visitor {
+        Visitor::Reader => VisitorKind::Reader,
+        Visitor::Crawler(RecognisedBy::Name) => VisitorKind::CrawlerByName,
+        Visitor::Crawler(RecognisedBy::Behaviour) => VisitorKind::CrawlerByBehaviour,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! It is the commonest overload of today, and no reason to call for help: neighbours would carry
 //! the crawlers' traffic, and fetch every page once for it. So no mutual aid may be spent on it,
-//! and readers must still be served. Crawlers say who they are here, as the large ones do.
+//! and readers must still be served. It is played twice: with crawlers that say who they are, as
+//! the large ones do, and with one that claims to be a browser.
 
 use std::fmt::Write as _;
 
@@ -28,15 +29,43 @@ const FRONT_PAGES: usize = 10;
 /// Requests a second: of crawlers twice what the line carries, of readers a tenth of it.
 const CRAWLERS: f64 = 90.0;
 const READERS: f64 = 5.0;
-const CRAWLER: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
+const DECLARED: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; \
                        +https://openai.com/gptbot)";
 const READER: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 
-/// Plays it.
+/// Who crawls, in the words of the report, with the name that is given.
+const CASES: [(&str, &str); 2] = [("declared", DECLARED), ("undeclared", READER)];
+
+/// Plays it with both kinds of crawlers.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let network = Network::build(&topology)?;
-    let folder = bench.folder("servers");
+    let mut findings = Findings {
+        method: vec![format!(
+            "Crawlers ask for {CRAWLERS:.0} different pages a second, twice what the line can carry; \
+             readers for {READERS:.0} of ten front pages. Declared crawlers say who they are; \
+             undeclared ones are one address with the name of a browser."
+        )],
+        ..Findings::default()
+    };
+    for (kind, agent) in CASES {
+        bench.say(&format!("{kind} crawlers:"));
+        let case = play(bench, &topology, (kind, agent))?;
+        findings.rows.extend(rows(kind, &case));
+        findings.plots.extend(plots(kind, &case));
+    }
+    Ok(findings)
+}
+
+/// One kind of crawlers, as it went.
+struct Case {
+    crawlers: Played,
+    readers: Played,
+    looks: Looks,
+}
+
+fn play(bench: &Bench, topology: &Topology, (kind, agent): (&str, &str)) -> Result<Case, LabError> {
+    let network = Network::build(topology)?;
+    let folder = bench.folder(kind);
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let files = pages();
     let community = Community {
@@ -71,7 +100,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     };
     let all: Vec<String> = files.keys().cloned().collect();
     let front = all[..FRONT_PAGES].to_vec();
-    let crawlers = load(CRAWLER, CRAWLERS, all);
+    let crawlers = load(agent, CRAWLERS, all);
     let readers = load(READER, READERS, front);
     let from = |host| Route {
         from: network.host(host),
@@ -80,7 +109,11 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let sampler = Sampler::start(&sites)?;
     let [crawlers, readers] =
         bench.play_both([(from("crawlers"), &crawlers), (from("readers"), &readers)])?;
-    Ok(findings(&crawlers, &readers, &sampler.stop()))
+    Ok(Case {
+        crawlers,
+        readers,
+        looks: sampler.stop(),
+    })
 }
 
 fn pages() -> Files {
@@ -95,55 +128,48 @@ fn pages() -> Files {
         .collect()
 }
 
-fn findings(crawlers: &Played, readers: &Played, looks: &Looks) -> Findings {
+fn rows(kind: &str, case: &Case) -> Vec<Row> {
     let answered = |played: &Played| {
         let steps = || played.steps.iter().map(|(step, _)| step);
         let answered: u64 = steps().map(|step| step.answered).sum();
         let offered: u64 = steps().map(|step| step.offered).sum();
         answered as f64 * 100.0 / (offered as f64).max(1.0)
     };
-    let redirected: u64 = crawlers.steps.iter().map(|(step, _)| step.redirected).sum();
-    let source = looks.get(SOURCE).into_iter().flatten();
+    let steps = case.crawlers.steps.iter();
+    let redirected: u64 = steps.map(|(step, _)| step.redirected).sum();
+    let source = case.looks.get(SOURCE).into_iter().flatten();
     let drafted = source.map(|look| look.seen.rescue_servers.len()).max();
-    let rows = vec![
-        Row::told(
+    let row = |what: &str, unit, ours| Row::told(&format!("{kind}: {what}"), unit, ours);
+    vec![
+        row(
             "rescue servers drafted",
             "servers",
             drafted.unwrap_or(0) as f64,
         )
         .judged_by(Goal::AtMost(0.0)),
-        Row::told(
+        row(
             "crawlers' requests redirected to neighbours",
             "requests",
             redirected as f64,
         )
         .judged_by(Goal::AtMost(0.0)),
-        Row::told("readers answered", "%", answered(readers))
+        row("readers answered", "%", answered(&case.readers))
             .bounded_by(100.0)
             .judged_by(Goal::AtLeast(95.0)),
-        Row::told("crawlers answered", "%", answered(crawlers)),
-    ];
-    Findings {
-        method: vec![format!(
-            "Crawlers ask for {CRAWLERS:.0} different pages a second, twice what the line can carry, \
-             and say who they are; readers for {READERS:.0} of ten front pages."
-        )],
-        rows,
-        plots: plots(crawlers, readers, looks),
-        ..Findings::default()
-    }
+        row("crawlers answered", "%", answered(&case.crawlers)),
+    ]
 }
 
-fn plots(crawlers: &Played, readers: &Played, looks: &Looks) -> Vec<Plot> {
+fn plots(kind: &str, case: &Case) -> Vec<Plot> {
     let mut data = Plot {
-        title: "Who sends how much".to_owned(),
+        title: format!("Who sends how much, with {kind} crawlers"),
         text: "As each server accounts for it. What neighbours send is aid.".to_owned(),
         across: "seconds".to_owned(),
         up: "kB/s".to_owned(),
         ..Plot::default()
     };
     for host in [SOURCE].iter().chain(&NEIGHBOURS) {
-        let looks = looks.get(*host).map_or(&[][..], Vec::as_slice);
+        let looks = case.looks.get(*host).map_or(&[][..], Vec::as_slice);
         let points = levels(looks, |look| look.seen.rates.out as f64 / 1000.0);
         data = data.with(host, Mark::Line, points);
     }
@@ -152,16 +178,14 @@ fn plots(crawlers: &Played, readers: &Played, looks: &Looks) -> Vec<Plot> {
         seconds.flat_map(|second| second.told.clone()).collect()
     };
     let waits = Plot {
-        title: "How long they waited".to_owned(),
+        title: format!("How long they waited, with {kind} crawlers"),
         text: "One request in four, by when it was meant to be asked.".to_owned(),
         across: "seconds".to_owned(),
         up: "seconds".to_owned(),
         ..Plot::default()
     };
-    let waits = waits.with("crawlers", Mark::Dots, times(crawlers)).with(
-        "readers",
-        Mark::Dots,
-        times(readers),
-    );
+    let waits = waits
+        .with("crawlers", Mark::Dots, times(&case.crawlers))
+        .with("readers", Mark::Dots, times(&case.readers));
     vec![data, waits]
 }

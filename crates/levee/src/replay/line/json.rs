@@ -153,7 +153,9 @@ mod tests {
     use std::net::IpAddr;
     use std::time::{Duration, SystemTime};
 
-    use levee_observe::{AccessRecord, CacheResult, LogFormat, LogText, LogVersion, RequestClass};
+    use levee_observe::{
+        AccessRecord, CacheResult, LogFormat, LogText, LogVersion, RequestClass, VisitorKind,
+    };
 
     use super::*;
     use crate::replay::line::LineReader;
@@ -172,6 +174,7 @@ mod tests {
             host: LogText::EMPTY,
             cache: CacheResult::NotAsked,
             class,
+            visitor: VisitorKind::Reader,
             rescue_server: LogText::EMPTY,
             wait: Duration::ZERO,
             total: Duration::ZERO,

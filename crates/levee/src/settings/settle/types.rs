@@ -10,6 +10,7 @@ use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
+use super::crawlers::CrawlerSettings;
 use super::hot_spots::HotSpotSettings;
 use super::upstream::UpstreamTable;
 
@@ -22,6 +23,8 @@ pub struct Settings {
     pub upstream: UpstreamTable,
     /// What is done about hot spots.
     pub hot_spots: HotSpotSettings,
+    /// Who is a crawler, and what they get.
+    pub crawlers: CrawlerSettings,
     /// HTTPS; none where there is no certificate.
     pub tls: Option<TlsSettings>,
     /// Its link.
