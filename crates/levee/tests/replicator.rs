@@ -278,6 +278,9 @@ async fn whoever_does_not_take_a_copy_fails_it_and_nothing_else() {
         ("HTTP/1.1 503 Service Unavailable", CopyOutcome::Failed),
         ("HTTP/1.1 409 Conflict", CopyOutcome::Refused),
         ("HTTP/1.1 413 Payload Too Large", CopyOutcome::Refused),
+        // Versions that do not know copies.
+        ("HTTP/1.1 307 Temporary Redirect", CopyOutcome::Refused),
+        ("HTTP/1.1 501 Not Implemented", CopyOutcome::Refused),
         ("SSH-2.0-OpenSSH", CopyOutcome::Failed),
         ("", CopyOutcome::Failed),
     ] {

@@ -221,6 +221,12 @@ where
         StatusCode::CONFLICT | StatusCode::PAYLOAD_TOO_LARGE => {
             Err(Trouble::refused(format!("it answers {status}")))
         }
+        // An older version leads the PUT back to us. To ask again soon would cost our link as much
+        // each time.
+        status if status.is_redirection() => Err(Trouble::refused("it does not know copies")),
+        StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED => {
+            Err(Trouble::refused("it does not know copies"))
+        }
         status => Err(Trouble::failed(format!("it answers {status}"))),
     }
 }
