@@ -215,6 +215,8 @@ pub struct LoadSample {
     pub rescue: BTreeMap<LinkId, Traffic>,
     /// Redirects to each rescue server, by its link; bytes are A_redi each.
     pub redirects: BTreeMap<LinkId, Traffic>,
+    /// Visitors whom each rescue server sent back, by its link and by its signed word.
+    pub came_back: BTreeMap<LinkId, u64>,
     /// What of it crawlers caused.
     pub crawlers: CrawlerTraffic,
     /// Requests that were refused for lack of capacity; their bytes are in `own`.

@@ -64,6 +64,13 @@ pub enum Reason {
         /// Now.
         to: ByteRate,
     },
+    /// Visitors come back from a rescue server, or do so no more.
+    CameBack {
+        /// The rescue server.
+        peer: HostName,
+        /// Part of those who were redirected there, 0 to 1.
+        share: f64,
+    },
     /// A candidate did not help.
     NotHelped {
         /// The candidate.
@@ -181,6 +188,11 @@ impl fmt::Display for Reason {
             Self::RateChanged { peer, from, to } => {
                 write!(f, "redirect rate with {peer} changed from {from} to {to}")
             }
+            Self::CameBack { peer, share } => write!(
+                f,
+                "{} % of the visitors redirected to {peer} come back",
+                percent(*share)
+            ),
             Self::NotHelped { site, why } => write!(f, "{site} does not help: {why}"),
             Self::SosRejected { origin, why } => {
                 write!(f, "rejected the call of {origin}: {why}")
@@ -242,6 +254,7 @@ impl Reason {
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
             | Self::RateChanged { .. }
+            | Self::CameBack { .. }
             | Self::NotHelped { .. }
             | Self::SosRejected { .. }
             | Self::DrillBegan { .. }
@@ -275,6 +288,7 @@ impl Reason {
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
             | Self::RateChanged { .. }
+            | Self::CameBack { .. }
             | Self::NotHelped { .. }
             | Self::SosRejected { .. }
             | Self::CallingEarly { .. }

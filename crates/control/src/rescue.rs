@@ -80,6 +80,7 @@ mod drafting;
 pub(crate) mod drilling;
 pub(crate) mod rescued;
 pub(crate) mod rescuing;
+mod usefulness;
 
 use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 

@@ -391,7 +391,9 @@ fn tell(reason: &Reason) {
         | Reason::Copying { .. }
         | Reason::RedirectingResource { .. }
         | Reason::ServedHere { .. } => tracing::info!("{reason}"),
-        Reason::NoCandidate | Reason::Refusing { .. } => tracing::warn!("{reason}"),
+        Reason::NoCandidate | Reason::Refusing { .. } | Reason::CameBack { .. } => {
+            tracing::warn!("{reason}")
+        }
         Reason::LoadRose { .. }
         | Reason::RedirectThreshold { .. }
         | Reason::Asked { .. }

@@ -13,7 +13,7 @@ use levee_control::{
     LoadSample, OriginPhase, ResourceView, RoutePlan, Traffic,
 };
 use levee_net::cpu_time;
-use levee_proxy::{CoreNotes, Front, MissingCopy, Sample, SlotSample};
+use levee_proxy::{CameBack, CoreNotes, Front, MissingCopy, Sample, SlotSample};
 use levee_vocab::{LinkId, Timestamp};
 
 /// Intervals of redirects that are at risk when a rescue server proves dead: so long may a hang go
@@ -39,6 +39,8 @@ pub struct Sampler {
     /// Redirects of the last intervals to each rescue server, newest last.
     recent: BTreeMap<LinkId, VecDeque<u64>>,
     redirects_at_risk: u64,
+    /// Visitors whom each rescue server sent back in the interval under way.
+    came_back: BTreeMap<LinkId, u64>,
     /// Slots of rescue servers that proved dead in the interval that is not over.
     dead_slots: Vec<u8>,
     connections_max: u64,
@@ -77,6 +79,7 @@ impl Sampler {
             served: BTreeMap::new(),
             recent: BTreeMap::new(),
             redirects_at_risk: 0,
+            came_back: BTreeMap::new(),
             dead_slots: Vec::new(),
             connections_max: connections_max as u64,
             cores: cores.max(1) as f64,
@@ -109,6 +112,7 @@ impl Sampler {
                 .saturating_sub(before.refused + before.dropped),
             waiting: sample.waiting,
             crawlers: self.crawlers(),
+            came_back: std::mem::take(&mut self.came_back),
             cpu: self.cpu_level(),
             connections: sample.connections as f64 / self.connections_max as f64,
             ..LoadSample::default()
@@ -201,7 +205,11 @@ impl Sampler {
         let CoreNotes {
             arrivals,
             mut missing,
+            came_back,
         } = front.take_notes();
+        for CameBack { link, visitors } in came_back {
+            *self.came_back.entry(link).or_default() += visitors;
+        }
         let looked = std::mem::replace(&mut self.looked, now);
         let told = HotSpotInput::ArrivalsTold(arrivals);
         let steps = self.hot_spots.handle(looked, told);

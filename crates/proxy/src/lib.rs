@@ -59,7 +59,7 @@ pub use flight::{
 };
 pub use front::{BindError, Bound, Errand, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
-pub use missing::MissingCopy;
+pub use missing::{CameBack, MissingCopy};
 pub use pacer::{Class, Link};
 pub use request::DRILL_FIELD;
 pub use sample::{

@@ -15,9 +15,22 @@ pub struct MissingCopy {
     pub url: String,
 }
 
+/// Visitors whom a rescue server sent back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CameBack {
+    /// Its link.
+    pub link: LinkId,
+    /// How many there were since the last look.
+    pub visitors: u64,
+}
+
 /// The notes of one core for one interval.
 #[derive(Debug, Default)]
-pub(crate) struct MissingCopies(Vec<MissingCopy>);
+pub(crate) struct MissingCopies {
+    copies: Vec<MissingCopy>,
+    /// One for each rescue server, of which there are few.
+    visitors: Vec<CameBack>,
+}
 
 /// Most notes of a core: a crowd wants some thirty resources.
 const NOTES_MAX: usize = 64;
@@ -30,16 +43,27 @@ impl MissingCopies {
         let is_it = |note: &MissingCopy| {
             note.link == link && note.url.strip_prefix(host).is_some_and(|rest| rest == path)
         };
-        let fits = self.0.len() < NOTES_MAX && host.len() + path.len() <= URL_BYTES_MAX;
-        if fits && !self.0.iter().any(is_it) {
+        let fits = self.copies.len() < NOTES_MAX && host.len() + path.len() <= URL_BYTES_MAX;
+        if fits && !self.copies.iter().any(is_it) {
             let url = format!("{host}{path}");
-            self.0.push(MissingCopy { link, url });
+            self.copies.push(MissingCopy { link, url });
+        }
+    }
+
+    /// Notes that the rescue server at `link` sent a visitor back, for whatever reason.
+    pub fn note_visitor(&mut self, link: LinkId) {
+        match self.visitors.iter_mut().find(|one| one.link == link) {
+            Some(known) => known.visitors += 1,
+            None => self.visitors.push(CameBack { link, visitors: 1 }),
         }
     }
 
     /// Gives the notes and begins anew.
-    pub fn take(&mut self) -> Vec<MissingCopy> {
-        std::mem::take(&mut self.0)
+    pub fn take(&mut self) -> (Vec<MissingCopy>, Vec<CameBack>) {
+        (
+            std::mem::take(&mut self.copies),
+            std::mem::take(&mut self.visitors),
+        )
     }
 }
 
@@ -56,13 +80,26 @@ mod tests {
             missing.note(LinkId::Outbound(2), "a.example", "/x");
             missing.note(link, "a.example", &"/x".repeat(200));
         }
-        let notes = missing.take();
+        let (notes, _) = missing.take();
         assert_eq!(notes.len(), 2);
         assert_eq!((notes[0].link, &*notes[0].url), (link, "a.example/x"));
         for number in 0..1000 {
             missing.note(link, "a.example", &format!("/{number}"));
         }
-        assert_eq!(missing.take().len(), NOTES_MAX);
-        assert!(missing.take().is_empty());
+        assert_eq!(missing.take().0.len(), NOTES_MAX);
+        assert!(missing.take().0.is_empty());
+    }
+
+    #[test]
+    fn visitors_are_counted_by_who_sent_them() {
+        let mut missing = MissingCopies::default();
+        let links = [LinkId::Outbound(1), LinkId::Outbound(2)];
+        for link in [links[0], links[1], links[0]] {
+            missing.note_visitor(link);
+        }
+        let counted = [(links[0], 2), (links[1], 1)];
+        let counted = counted.map(|(link, visitors)| CameBack { link, visitors });
+        assert_eq!(missing.take().1, counted);
+        assert!(missing.take().1.is_empty());
     }
 }

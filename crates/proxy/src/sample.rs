@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use levee_control::Arrivals;
 
 use crate::histogram::LatencyCounts;
-use crate::missing::MissingCopy;
+use crate::missing::{CameBack, MissingCopy};
 
 /// What the cores noted since they were last asked for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +14,8 @@ pub struct CoreNotes {
     pub arrivals: Vec<Arrivals>,
     /// Copies that rescue servers lack, as visitors brought it back.
     pub missing: Vec<MissingCopy>,
+    /// Visitors whom rescue servers sent back, by core.
+    pub came_back: Vec<CameBack>,
 }
 
 /// Sums over all cores since the start, and what is true now.

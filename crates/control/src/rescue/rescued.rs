@@ -16,6 +16,7 @@ use crate::plan::{RedirectPlan, Target};
 use crate::reason::Reason;
 use crate::redirect::RedirectLaw;
 use crate::rescue::calls::Calls;
+use crate::rescue::usefulness::Usefulness;
 use crate::rescue::{Phase, call_for_help, measure_need};
 use crate::termination::{LowRedirects, Release, redirect_level, release};
 use crate::view::RescueView;
@@ -52,6 +53,7 @@ struct RescueServer {
     silence: Silence,
     since: Timestamp,
     used: ByteRate,
+    useful: Usefulness,
     slot: u8,
 }
 
@@ -141,6 +143,7 @@ impl Sos {
             silence,
             since: desk.now,
             used: ByteRate::ZERO,
+            useful: Usefulness::default(),
             slot,
         };
         self.servers.insert(link, server);
@@ -165,6 +168,11 @@ impl Sos {
         for (link, server) in &mut self.servers {
             let traffic = sample.redirects.get(link).copied().unwrap_or_default();
             server.used = ByteRate::of(traffic.file_bytes, sample.elapsed);
+            let came_back = sample.came_back.get(link).copied().unwrap_or_default();
+            if let Some(share) = server.useful.measure(traffic.requests, came_back) {
+                let peer = server.site.host.clone();
+                desk.explain(Reason::CameBack { peer, share });
+            }
         }
         self.law.measure(&desk.load, &desk.parameters.thresholds);
         self.low
@@ -316,7 +324,7 @@ impl Sos {
             link,
             slot: server.slot,
             alias: server.peer.alias.clone(),
-            rate: server.rate,
+            rate: server.useful.of(server.rate),
         });
         RedirectPlan {
             law: parameters.hot_spots.law,
@@ -399,7 +407,8 @@ impl Sos {
     }
 
     fn redirect_levels(&self) -> Vec<f64> {
-        let level = |server: &RescueServer| redirect_level(server.used, server.rate);
+        let level =
+            |server: &RescueServer| redirect_level(server.used, server.useful.of(server.rate));
         self.servers.values().map(level).collect()
     }
 

@@ -116,6 +116,7 @@ impl Ledger {
             | Reason::RedirectingResource { .. }
             | Reason::ServedHere { .. }
             | Reason::CopyRefused { .. }
+            | Reason::CameBack { .. }
             | Reason::Refusing { .. } => {}
         }
     }

@@ -64,10 +64,11 @@ impl Engine {
             Message::Wake(token) => self.drive(token),
             Message::TellArrivals(place) => {
                 let arrivals = self.core.arrivals.take();
-                let missing = self.core.missing.take();
+                let (missing, came_back) = self.core.missing.take();
                 place.with(|told| {
                     told.arrivals.extend(arrivals);
                     told.missing.extend(missing);
+                    told.came_back.extend(came_back);
                 });
                 let blocks = self.core.crawlers.blocks(self.core.now) as u64;
                 self.core.counters.crawler_blocks.set(blocks);

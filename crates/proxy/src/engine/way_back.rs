@@ -55,6 +55,9 @@ impl Core {
         };
         if hearing == Hearing::First {
             self.counters.comebacks.note(comeback);
+            if let Some((link, BackReason::Missing | BackReason::Busy)) = lesson {
+                self.missing.note_visitor(link);
+            }
             // Copies have no query: another object under the same path may well be missing.
             if let Some((link, BackReason::Missing)) = lesson
                 && request.path.len() == request.target.len()

@@ -160,6 +160,7 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::RescueBegan { .. }
         | Reason::RescueEnded { .. }
         | Reason::RateChanged { .. }
+        | Reason::CameBack { .. }
         | Reason::NotHelped { .. }
         | Reason::SosRejected { .. }
         | Reason::DrillBegan { .. }
