@@ -6,18 +6,18 @@
 //! D_redi counts only for the part of its visitors whom it keeps:
 //!
 //! ```text
-//!   worth = 1 - (came back / were redirected there),  over some intervals, at least WORTH_MIN
+//!   worth = 1 - (came back / were redirected there),   over some intervals, at least WORTH_MIN
 //! ```
 //!
-//! It is then used up sooner, and the next candidate is asked. With what is left it is tried on, and
-//! recovers by itself. Only signed words count, and never more of them than were redirected: who
-//! repeats a word that he was given can have the rescue server used less while he goes on, and
+//! It is then used up sooner, and the next candidate is asked. With what is left it is tried on,
+//! and recovers by itself. Only signed words count, and never more of them than were redirected:
+//! who repeats a word that he was given can have the rescue server used less while he goes on, and
 //! nothing else.
 
 use levee_vocab::ByteRate;
 
-/// What an interval still weighs one later. Sums are kept and not shares, so that an interval of two
-/// visitors, who may not be back yet, does not speak as loud as one of a hundred.
+/// What an interval still weighs one later. Sums are kept and not shares, so that an interval of
+/// two visitors, who may not be back yet, does not speak as loud as one of a hundred.
 const MEMORY: f64 = 0.8;
 
 /// A part as small as this comes back from any rescue server now and then: what it must fetch may
