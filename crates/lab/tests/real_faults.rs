@@ -15,6 +15,8 @@ mod crowd;
 mod deaths;
 #[path = "real_faults/disk.rs"]
 mod disk;
+#[path = "real_faults/drill.rs"]
+mod drill;
 #[path = "real_faults/homes.rs"]
 mod homes;
 #[path = "real_faults/http.rs"]

@@ -14,6 +14,7 @@ use crate::drill::{
 };
 use crate::input::{Input, Rejection, RescueCall};
 use crate::output::{Output, ShutdownCause};
+use crate::parameters::Thresholds;
 use crate::reason::Reason;
 use crate::rescue::calls::Calls;
 use crate::rescue::rescued::{Offer, Sos};
@@ -28,6 +29,14 @@ pub(crate) struct Drilling {
     ends: Timestamp,
     /// When it ends if nobody helps then.
     alone_until: Timestamp,
+    load: LoadSeen,
+}
+
+/// Whether the last interval was above T_alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadSeen {
+    Low,
+    High,
 }
 
 /// The row of [`Phase::Drilling`].
@@ -86,6 +95,7 @@ pub(crate) fn begin(desk: &mut Desk, order: DrillOrder) -> Phase {
         order,
         ends,
         alone_until: desk.after(DRILL_ALONE_MAX),
+        load: LoadSeen::Low,
     };
     Phase::Drilling(drilling.ask_next(desk))
 }
@@ -145,9 +155,17 @@ impl Drilling {
         }
     }
 
-    /// A real crowd comes first: its own call for help begins in this very interval.
-    fn measured(self, desk: &mut Desk) -> Phase {
-        if desk.load.is_above(desk.parameters.thresholds.alert) {
+    /// A real crowd comes first: its own call for help begins in this very interval. On a small
+    /// link the first fetches of a drill may fill one interval above T_alert, but not two.
+    fn measured(mut self, desk: &mut Desk) -> Phase {
+        let Thresholds { alert, high, .. } = desk.parameters.thresholds;
+        let before = self.load;
+        self.load = match desk.load.is_above(alert) {
+            true => LoadSeen::High,
+            false => LoadSeen::Low,
+        };
+        let goes_on = before == LoadSeen::High && self.load == LoadSeen::High;
+        if goes_on || desk.load.is_above(high) {
             self.end(desk, DrillEnd::Crowd);
             measure_need(desk);
             return call_for_help(desk, Calls::default());

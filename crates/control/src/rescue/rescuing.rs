@@ -108,7 +108,7 @@ impl Rescue {
                 origin.last_visit = desk.now;
             }
         }
-        if self.drill().is_some() && desk.load.is_above(desk.parameters.thresholds.alert) {
+        if self.drill().is_some() && self.is_loaded(&desk.load, &desk.parameters) {
             desk.allocation.set_need(Need::OneMore);
             return self.end_drill(desk, ShutdownCause::Overload);
         }
