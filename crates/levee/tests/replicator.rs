@@ -188,7 +188,7 @@ impl Stage {
             base: "".into(),
             target: path.to_owned().into(),
         };
-        let headers = vec![("accept-encoding".into(), "gzip, br, zstd".into())];
+        let headers = vec![("accept-encoding".into(), "gzip".into())];
         let stored = server
             .fetcher
             .lookup(key.borrowed(), &headers, Clock.now())?;

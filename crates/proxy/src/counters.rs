@@ -10,6 +10,7 @@ use std::time::Duration;
 use levee_control::Comeback;
 use levee_wire::BackReason;
 
+use crate::engine::CodingCounters;
 use crate::histogram::{Histogram, LatencyCounts};
 use crate::sample::{Comebacks, Sample, SentBack, SlotSample};
 
@@ -73,6 +74,7 @@ pub(crate) struct CoreCounters {
     pub held_up: Counter,
     pub held_up_by_visitors: Counter,
     pub log_lines_lost: Counter,
+    pub codings: CodingCounters,
     pub panics: Counter,
     /// 1 when the core has ended and nobody had told it to.
     pub lost: Counter,

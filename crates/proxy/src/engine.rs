@@ -10,6 +10,7 @@
 //! the work for one connection closes that connection and no other.
 
 mod accept;
+mod codings;
 mod copies;
 mod core;
 mod crawlers;
@@ -47,6 +48,7 @@ use levee_net::{Clock, Mailbox, Poller, Readiness};
 use levee_vocab::Timestamp;
 
 pub(crate) use self::accept::{Door, Speech};
+pub(crate) use self::codings::CodingCounters;
 pub(crate) use self::core::{Core, CoreParts, Settled};
 use self::drive::Fate;
 pub(crate) use self::messages::Message;

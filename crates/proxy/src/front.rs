@@ -26,7 +26,9 @@ use thiserror::Error;
 
 use crate::connection::Introduction;
 use crate::counters::CoreCounters;
-use crate::engine::{CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech};
+use crate::engine::{
+    CodingCounters, CoreParts, CoreWaker, Door, Engine, Message, PurgeInlet, Speech,
+};
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
 use crate::pacer::Link;
@@ -223,6 +225,12 @@ impl Front {
         for core in &self.cores {
             core.sender.send(Message::Drain(until));
         }
+    }
+
+    /// The codings that most visitors take of late, as they stand in an Accept-Encoding field; none
+    /// where nobody was looked at.
+    pub fn usual_codings(&self) -> Option<String> {
+        CodingCounters::usual(self.cores.iter().map(|core| &core.counters.codings))
     }
 
     /// A connection to one of the cores, for HTTP/1.1, which is answered like that of a visitor.

@@ -28,9 +28,9 @@ use super::{CopiedSite, CopyCounts, Member};
 use crate::rescue_link::LinkCharge;
 use crate::settings::CopiedLinks;
 
-/// The codings that most browsers name: of a response that varies by them, the copy must be the one
-/// that they will ask for.
-const CODINGS: &str = "gzip, deflate, br, zstd";
+/// The codings that browsers name over plain HTTP, by which rescue servers are reached; over TLS
+/// they name more. Used while we know nothing of our own visitors.
+const CODINGS: &str = "gzip, deflate";
 /// Time to connect: a rescue server that does not take a connection now is no help.
 const CONNECT_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 /// Longest head of a response of ours.
@@ -94,9 +94,10 @@ impl Errands {
             return self.push_message(target, member, page).await;
         }
         let mut inside = self.open(Errand::PassOn)?;
+        let codings = self.codings();
         let request = format!(
             "GET {target} HTTP/1.1\r\nHost: {web}\r\nlevee-fetch: {key}\r\n\
-             Accept-Encoding: {CODINGS}\r\nConnection: close\r\n\r\n"
+             Accept-Encoding: {codings}\r\nConnection: close\r\n\r\n"
         );
         let written = inside.write_all(request.as_bytes()).await;
         written.map_err(Trouble::failed)?;
@@ -107,7 +108,7 @@ impl Errands {
             inside,
             counts: Arc::clone(&self.counts),
         };
-        let request = put(target, member).header("content-type", "message/http");
+        let request = put(target, member, &codings).header("content-type", "message/http");
         let request = request.body(body).map_err(Trouble::refused)?;
         send(member, request).await
     }
@@ -127,7 +128,7 @@ impl Errands {
         }
         self.counts.note_bytes(message.len());
         (self.charge)(PUSH_BYTES);
-        let request = put(target, member).header("content-type", "message/http");
+        let request = put(target, member, &self.codings()).header("content-type", "message/http");
         let request = request.body(Full::new(message)).map_err(Trouble::refused)?;
         send(member, request).await
     }
@@ -136,12 +137,19 @@ impl Errands {
     ///
     /// Cancel safety: dropped half-way, it may have been got.
     pub async fn pull(&self, url: &str, member: &Member) -> Result<(), Trouble> {
-        let request = put(target_of(url)?, member)
+        let request = put(target_of(url)?, member, &self.codings())
             .header("content-length", "0")
             .header("levee-copy", "pull")
             .body(Empty::<Bytes>::new());
         (self.charge)(PULL_BYTES);
         send(member, request.map_err(Trouble::refused)?).await
+    }
+
+    /// The codings that most visitors take: of a response that varies by them, the copy must be the
+    /// one that they will ask for.
+    fn codings(&self) -> String {
+        let usual = self.front.upgrade().and_then(|front| front.usual_codings());
+        usual.unwrap_or_else(|| CODINGS.to_owned())
     }
 
     /// The site, as it is now.
@@ -165,11 +173,11 @@ pub(super) fn target_of(url: &str) -> Result<&str, Trouble> {
     target.ok_or_else(|| Trouble::refused("it has no path"))
 }
 
-fn put(target: &str, member: &Member) -> http::request::Builder {
+fn put(target: &str, member: &Member, codings: &str) -> http::request::Builder {
     http::Request::put(target)
         .header("host", member.alias.to_string())
         .header("levee-fetch", member.key.to_string())
-        .header("accept-encoding", CODINGS)
+        .header("accept-encoding", codings)
         .header("connection", "close")
 }
 

@@ -134,6 +134,7 @@ impl Core {
         if visit.comeback == Comeback::Believed {
             return;
         }
+        self.note_codings(request);
         let arrival = Arrival {
             hash: resource_hash(&self.hasher, path_hash, request.host),
             bytes: match ask.redirectable {

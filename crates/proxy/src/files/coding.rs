@@ -56,6 +56,25 @@ impl fmt::Display for Coding {
 }
 
 impl Accepted {
+    /// How many different sets of codings there are.
+    pub const SETS: usize = 1 << Coding::ALL.len();
+
+    /// The number of this set, below [`Accepted::SETS`].
+    pub fn index(self) -> usize {
+        usize::from(self.0) % Self::SETS
+    }
+
+    /// An Accept-Encoding field that says the same as the set with this number; empty for none.
+    pub fn field_of(index: usize) -> String {
+        let taken = |coding: &Coding| index & usize::from(coding.bit()) != 0;
+        let names: Vec<_> = Coding::ALL
+            .into_iter()
+            .filter(taken)
+            .map(Coding::name)
+            .collect();
+        names.join(", ")
+    }
+
     /// What an Accept-Encoding field says; without one a visitor gets the file as it is, although
     /// RFC 9110 would let us send anything. Weights only tell what is refused: among the codings
     /// that a visitor takes, the smallest body is best for both sides of a thin link.

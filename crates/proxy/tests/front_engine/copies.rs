@@ -11,7 +11,7 @@ use levee_control::{OriginPhase, RoutePlan};
 use levee_proxy::{Errand, Space, Spaces};
 use levee_vocab::{Purge, PurgeKind, Timestamp};
 
-use crate::support::{Client, PATIENCE, Response, Running, Setup, origin, rescuing};
+use crate::support::{Client, PATIENCE, Response, Running, Setup, origin, redirecting, rescuing};
 
 const ALIAS: &str = "site-vh1.alias.example";
 const KEY: &str = "levee-fetch: 0123456789abcdef0123456789abcdef\r\n";
@@ -507,4 +507,35 @@ fn the_server_reads_its_own_pages_from_inside_and_what_stays_inside_is_not_count
     let length = read(Errand::PassOn);
     let sample = running.sample_until(|sample| sample.own_requests > 0);
     assert_eq!((sample.own_requests, sample.bytes), (1, length));
+}
+
+#[test]
+fn the_codings_of_copies_are_those_that_most_visitors_take_while_we_are_rescued() {
+    let running = Setup::default().start();
+    running.write("a.html", "hello");
+    let ask = |lines: &str, times: usize| {
+        let mut client = running.connect();
+        for _ in 0..times {
+            client.send(format!(
+                "GET /a.html HTTP/1.1\r\nHost: site.example\r\n{lines}\r\n"
+            ));
+            client.receive();
+        }
+    };
+    ask("Accept-Encoding: br\r\n", 100);
+    assert_eq!(running.front.usual_codings(), None);
+    running.publish(redirecting("www-vh1.rescue.example"));
+    until("the plan", || {
+        ask("", 1);
+        running.front.sample().redirects > 0
+    });
+    ask("Accept-Encoding: gzip, deflate\r\n", 200);
+    assert_eq!(running.front.usual_codings().as_deref(), Some("gzip"));
+    ask("Accept-Encoding: zstd, br;q=0.1, gzip\r\n", 2000);
+    assert_eq!(
+        running.front.usual_codings().as_deref(),
+        Some("br, zstd, gzip")
+    );
+    ask("", 2000);
+    assert_eq!(running.front.usual_codings().as_deref(), Some(""));
 }
