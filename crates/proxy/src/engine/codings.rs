@@ -47,7 +47,7 @@ impl CodingCounters {
 impl Core {
     pub(super) fn note_codings(&self, request: &Request<'_, '_>) {
         let is_rescued = self.gate.plan().redirect.is_some();
-        if is_rescued && self.counters.requests.read() % LOOKED_AT == 0 {
+        if is_rescued && self.counters.requests.read().is_multiple_of(LOOKED_AT) {
             let accepted = Accepted::of(request.fields.accept_encoding);
             self.counters.codings.note(accepted);
         }
