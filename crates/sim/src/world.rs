@@ -15,6 +15,7 @@
 pub mod cache;
 pub mod copies;
 pub mod crowd;
+pub mod drill;
 pub mod event;
 pub mod faults;
 pub mod fetch;

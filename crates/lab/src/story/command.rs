@@ -10,6 +10,7 @@
 //! CROWD leaves                        visitor of CROWD goes to SITE
 //! pass TIME
 //! SITE dies | loses power | restarts | hangs | recovers | falls silent | speaks again
+//! SITE drills TIME | ends the drill
 //! SITE clock jumps TIME               registry dies | registry returns
 //! partition NAME.. / NAME..           heal           (names: sites, registry, visitors)
 //! show [NAME..]                       breakpoint
@@ -126,6 +127,10 @@ pub enum Happening {
     FallsSilent,
     /// It does again.
     SpeaksAgain,
+    /// Its operator orders a drill of so long.
+    Drills(Duration),
+    /// Its operator ends the drill that it holds or takes part in.
+    EndsDrill,
     /// Its clock jumps ahead.
     ClockJumps(Duration),
 }
@@ -257,6 +262,8 @@ impl Happening {
             ["recovers"] => Ok(Self::Recovers),
             ["falls", "silent"] => Ok(Self::FallsSilent),
             ["speaks", "again"] => Ok(Self::SpeaksAgain),
+            ["drills", length] => Ok(Self::Drills(time(length)?)),
+            ["ends", "the", "drill"] => Ok(Self::EndsDrill),
             ["clock", "jumps", ahead] => Ok(Self::ClockJumps(time(ahead)?)),
             _ => Err(unknown(line)),
         }

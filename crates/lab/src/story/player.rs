@@ -175,6 +175,8 @@ impl Player {
                 | Happening::Recovers
                 | Happening::FallsSilent
                 | Happening::SpeaksAgain
+                | Happening::Drills(_)
+                | Happening::EndsDrill
                 | Happening::ClockJumps(_) => return Err(Unmet::NoSite(name.to_owned())),
             }
             return Ok(());
@@ -190,6 +192,8 @@ impl Player {
             Happening::Recovers => world.thaw(site),
             Happening::FallsSilent => world.set_voice(site, Voice::Mute),
             Happening::SpeaksAgain => world.set_voice(site, Voice::Speaks),
+            Happening::Drills(length) => world.drill(site, length),
+            Happening::EndsDrill => world.end_drill(site),
             Happening::ClockJumps(ahead) => world.jump_clock(site, ahead),
         }
         Ok(())

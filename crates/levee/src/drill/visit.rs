@@ -115,6 +115,11 @@ pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String
         Answer {
             status: 200, print, ..
         } => Ok(print),
+        Answer {
+            status: 301 | 302 | 307 | 308,
+            location: Some(location),
+            ..
+        } => Err(format!("it sends its visitors to {location}")),
         Answer { status, .. } => Err(format!("it answers {status}")),
     }
 }
