@@ -67,6 +67,18 @@ fn takes_copies(member: &Place, copies: u64) {
     });
 }
 
+/// Waits until a member holds each image, by a push or because it was told to get it.
+fn takes_images(member: &Place) {
+    until("the images", || {
+        let log = fs::read_to_string(member.home.join("access.log")).ok()?;
+        let came = |number: &u32| {
+            let line = |status| format!("\"PUT {} HTTP/1.1\" {status} ", image(*number));
+            log.contains(&line(201)) || log.contains(&line(200))
+        };
+        (0..IMAGES).all(|number| came(&number)).then_some(())
+    });
+}
+
 /// Asks a member for each image until it has room for us; it must be the right one.
 fn serves_images(member: &Place, alias: &str) {
     for number in 0..IMAGES {
@@ -99,9 +111,8 @@ fn a_hot_page_and_its_images_are_at_the_rescue_servers_before_anybody_asks_there
         .each_ref()
         .map(|member| news.rescued_by(member.name));
 
-    // Each is told of each image, by a push or by a word that it shall get it.
     for member in &members {
-        takes_copies(member, u64::from(IMAGES));
+        takes_images(member);
     }
     until("the last image's log line", || {
         (images_left(&news) >= IMAGES as usize).then_some(())
@@ -142,11 +153,7 @@ fn a_rescue_server_that_is_killed_while_it_takes_copies_costs_the_next_none() {
     alice.kill();
 
     let alias = news.rescued_by("bob");
-    until("the images at bob", || {
-        let log = fs::read_to_string(bob.home.join("access.log")).ok()?;
-        let came = |number: &u32| log.contains(&format!("\"PUT {} ", image(*number)));
-        (0..IMAGES).all(|number| came(&number)).then_some(())
-    });
+    takes_images(&bob);
     serves_images(&bob, &alias);
     let fetched = number(&bob.status(), &["lifetime", "copies", "taken", "stored"]);
     assert!(fetched >= u64::from(IMAGES), "{fetched} copies");
