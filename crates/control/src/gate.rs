@@ -266,7 +266,7 @@ impl Gate {
 
     /// Whether a crawler can be told to come back later, which costs `bytes`.
     pub fn put_off(&mut self, now: Timestamp, bytes: u64) -> PuttingOff {
-        match self.put_off.take(now, bytes as f64) {
+        match self.plan.crawl.is_none() || self.put_off.take(now, bytes as f64) {
             true => PuttingOff::Told,
             false => PuttingOff::Closed,
         }

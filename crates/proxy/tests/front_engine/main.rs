@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod copies;
+mod crawlers;
 mod drill;
 mod files;
 mod framing;

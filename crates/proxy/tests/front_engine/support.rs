@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use levee_control::{Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
-    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, HandedOverLog, Link,
-    PurgeInlet, Sample, Site, SiteTable, TlsOffer, UnknownHost, Upstream, UpstreamSettings,
-    Upstreams,
+    Content, CrawlerRules, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings,
+    HandedOverLog, Link, PurgeInlet, Sample, Site, SiteTable, TlsOffer, UnknownHost, Upstream,
+    UpstreamSettings, Upstreams,
 };
 use levee_vocab::{AddressBlock, ByteRate, HostName, LinkId, Misses, WebAddress};
 use levee_wire::ProxyVersion;
@@ -31,6 +31,7 @@ pub struct Setup {
     /// How the upstream is told who a visitor is.
     pub told_by: Option<ProxyVersion>,
     pub trusted: Vec<AddressBlock>,
+    pub crawlers: Option<CrawlerRules>,
     pub handed_over: Option<HandedOverLog>,
     pub purge: Option<PurgeInlet>,
     pub purge_from: Vec<AddressBlock>,
@@ -60,6 +61,7 @@ impl Default for Setup {
             upstream: None,
             told_by: None,
             trusted: Vec::new(),
+            crawlers: None,
             handed_over: None,
             purge: None,
             purge_from: Vec::new(),
@@ -93,15 +95,17 @@ impl Setup {
         if self.tls.is_some() {
             settings.listen_tls = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()];
         }
+        let sites = SiteTable::new(vec![site(content)], self.unknown)
+            .with_purge_from(self.purge_from)
+            .trusting(self.trusted);
         let bound = Front::bind(settings, &Inherited::default()).unwrap();
         let tls_address = bound.local_tls_addresses().first().copied();
         let front = bound.start(FrontParts {
             plan: Arc::new(self.plan),
-            sites: Arc::new(
-                SiteTable::new(vec![site(content)], self.unknown)
-                    .with_purge_from(self.purge_from)
-                    .trusting(self.trusted),
-            ),
+            sites: Arc::new(match self.crawlers {
+                Some(rules) => sites.rationing(rules),
+                None => sites,
+            }),
             fetcher: Some(fetcher.clone()),
             tls: self.tls,
             link: self.link.map(|rate| Arc::new(Link::new(rate))),
