@@ -108,7 +108,7 @@ impl Brain {
             rescue_servers,
             origins,
             drill: self.phase.drill(&self.desk),
-            hot: self.desk.copies.views(),
+            hot: self.desk.hot_views(),
             candidates: self.desk.allocation.candidates().to_vec(),
             decisions: self.desk.journal.decisions(),
         }

@@ -423,3 +423,33 @@ fn people_are_told_of_each_turn_once() {
         ]
     );
 }
+
+#[test]
+fn a_law_that_comes_in_the_middle_of_a_crowd_knows_what_is_hot() {
+    for law in [Law::Combined, Law::Resources] {
+        let mut brain = brain(Law::Load, Replication::Home);
+        let links = draft(&mut brain, 1);
+        assert!(orders(&brain.handle(at(2), hot(PAGE))).is_empty());
+        assert!(brain.view().hot.is_empty());
+        for second in 3..50 {
+            brain.handle(at(second), Input::IntervalEnded(own(900)));
+        }
+        let mut parameters = brain.parameters().clone();
+        parameters.hot_spots.law = law;
+        let outputs = brain.handle(
+            at(50),
+            Input::ParametersChanged(Box::new(parameters.clone())),
+        );
+        let [order] = &orders(&outputs)[..] else {
+            panic!("{outputs:?}");
+        };
+        assert_eq!((order.link, order.url.as_str()), (links[0], PAGE));
+        brain.handle(at(50), ended(links[0], PAGE, CopyOutcome::Held));
+        brain.handle(at(51), Input::IntervalEnded(own(900)));
+        assert_eq!(brain.view().phase, PhaseName::Sos, "{law:?}");
+        assert_eq!(routes(&brain).len(), 1);
+        parameters.hot_spots.law = Law::Load;
+        brain.handle(at(52), Input::ParametersChanged(Box::new(parameters)));
+        assert!(routes(&brain).is_empty());
+    }
+}

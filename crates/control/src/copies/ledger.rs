@@ -207,9 +207,18 @@ impl CopyLedger {
         self.state = State::Changed;
     }
 
-    /// Nothing is hot any more.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// Nobody holds anything any more, and what is embedded in pages is not known. What is hot
+    /// stays known: that is told once.
+    pub(crate) fn forget_copies(&mut self) {
+        self.resources.retain(|_, one| one.warmth.is_some());
+        for resource in self.resources.values_mut() {
+            *resource = HotResource {
+                warmth: resource.warmth,
+                ..HotResource::default()
+            };
+        }
+        self.routes = Arc::default();
+        self.state = State::Changed;
     }
 
     /// Whether any resource is hot.

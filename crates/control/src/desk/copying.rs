@@ -9,28 +9,26 @@ use crate::law::Law;
 use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::reason::Reason;
+use crate::view::HotView;
 
 /// Reasons about copies that one input may give: a hundred resources may become hot at once, and
 /// the journal has other news.
 const REASONS_MAX: usize = 4;
 
 impl Desk {
-    /// New settings. A law that knows no hot resources forgets them.
+    /// New settings. A law that copies nothing forgets the copies; what is hot is noted under any
+    /// law, so that another one finds it when it comes in the middle of a crowd.
     pub(crate) fn adopt(&mut self, parameters: &Parameters) {
         self.parameters = parameters.clone();
         match self.parameters.hot_spots.law {
             Law::Combined | Law::Resources => {}
-            Law::Load => self.copies.clear(),
+            Law::Load => self.copies.forget_copies(),
         }
     }
 
     /// Resources changed their heat. Those of origins that we rescue, or rescued, are not ours to
     /// copy.
     pub(crate) fn note_steps(&mut self, steps: &[HotSpotOutput]) {
-        match self.parameters.hot_spots.law {
-            Law::Combined | Law::Resources => {}
-            Law::Load => return,
-        }
         let is_ours = |one: &&HotSpotOutput| {
             let host = one.url.split('/').next().unwrap_or_default();
             !self.aliases.leads_to_another(host)
@@ -49,6 +47,10 @@ impl Desk {
 
     /// Orders what is to be copied to `members` now.
     pub(crate) fn order_copies(&mut self, members: &[Member]) {
+        match self.parameters.hot_spots.law {
+            Law::Combined | Law::Resources => {}
+            Law::Load => return,
+        }
         let rules = CopyRules {
             origin: self.parameters.site.clone(),
             replication: self.parameters.hot_spots.replication,
@@ -59,6 +61,14 @@ impl Desk {
         self.tell_copies(news);
         for order in orders {
             self.act(Output::Copy(order));
+        }
+    }
+
+    /// What is copied, for people.
+    pub(crate) fn hot_views(&self) -> Vec<HotView> {
+        match self.parameters.hot_spots.law {
+            Law::Combined | Law::Resources => self.copies.views(),
+            Law::Load => Vec::new(),
         }
     }
 
