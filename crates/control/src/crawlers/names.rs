@@ -111,10 +111,13 @@ const ON_DEMAND: &[&str] = &[
     "iframely",
     "linkedinbot",
     "mattermost",
+    "nextcloud",
     "preview",
     "redditbot",
     "rocket.chat",
+    "slack-imgproxy",
     "slackbot",
+    "superfeedr",
     "synapse",
     "telegrambot",
     "twitterbot",
@@ -126,7 +129,8 @@ const ON_DEMAND: &[&str] = &[
     "mistralai-user",
     "perplexity-user",
     // One page again and again, to see whether it is there.
-    "uptimerobot",
+    "pingdom",
+    "uptime",
     // A telephone.
     "cubot",
 ];
@@ -216,6 +220,13 @@ mod tests {
              +https://openai.com/bot)",
             "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
             "Mozilla/5.0 (compatible; Bottle/1.0)",
+            "Slack-ImgProxy (+https://api.slack.com/robots)",
+            "Superfeedr bot/2.0 http://superfeedr.com - Make your feeds realtime",
+            "Mozilla/5.0 (compatible; Nextcloud Server Crawler)",
+            "Mozilla/5.0 (compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)",
+            "Better Uptime Bot Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)",
+            "HetrixTools Uptime Monitoring Bot. https://hetrix.tools/uptime-monitoring-bot.html",
+            "Pingdom.com_bot_version_1.4_(http://www.pingdom.com/)",
         ] {
             assert_eq!(named(agent), Named::Nobody, "{agent}");
         }
