@@ -102,18 +102,20 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
 }
 
 fn steps(form: Form, law: Law) -> Vec<Step> {
-    // A rescue server that has to be asked for each image stops the site an order earlier.
-    let scale = match law {
-        Law::Rewriting => 150.0,
-        Law::PagesAlone | Law::Combined | Law::Load | Law::Resources => 10.0,
+    // Slowly first, until copies are where they belong. A site that is asked for each image stops
+    // an order earlier.
+    let warm: &[f64] = &[20.0, 60.0, 150.0];
+    let further: &[f64] = match law {
+        Law::Rewriting => &[450.0, 750.0, 1050.0, 1350.0, 1650.0],
+        Law::PagesAlone | Law::Combined | Law::Load | Law::Resources => &[200.0, 250.0, 300.0],
     };
     let (rates, seconds): (Vec<f64>, f64) = match form {
-        Form::Full => ((1..=20).map(f64::from).collect(), 30.0),
-        Form::Compressed => (vec![2.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0], 7.0),
-        Form::Shortest => (vec![4.0], 4.0),
+        Form::Full => ([warm, further].concat(), 60.0),
+        Form::Compressed => ([warm, further].concat(), 8.0),
+        Form::Shortest => (vec![40.0], 4.0),
     };
-    let rates = rates.into_iter().map(|rate| rate * scale);
     rates
+        .into_iter()
         .map(|rate| Step {
             rate,
             seconds,
