@@ -99,7 +99,7 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.98, 1.5], 9.0),
+            Form::Compressed => (&[0.5, 0.98, 1.5], 12.0),
             Form::Shortest => (&[0.98], 4.0),
         };
         let rates = shares.iter().map(|share| share * full);
