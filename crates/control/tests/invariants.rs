@@ -12,7 +12,8 @@ use fixtures::{
     accepted, call, candidate, drill_call, drill_order, joined, own, parameters, peers, traffic,
 };
 use levee_control::{
-    Brain, DrillStop, Input, LinkLoss, LoadSample, OriginPhase, Output, PhaseName, Rejection,
+    Brain, BrainView, CopyOutcome, DrillStop, HotSpotOutput, HotSpotStep, Input, LinkLoss,
+    LoadSample, OriginPhase, Output, PhaseName, Rejection,
 };
 use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
 use proptest::prelude::*;
@@ -61,6 +62,7 @@ fn inputs() -> impl Strategy<Value = Input> {
     let answers = (1..6_u64, 0..3000_u64, any::<bool>());
     prop_oneof![
         6 => samples().prop_map(Input::IntervalEnded),
+        8 => copies(),
         2 => Just(Input::TimerFired),
         2 => found.prop_map(|found| {
             let found = found.iter().map(|(host, rate)| candidate(host, *rate));
@@ -100,6 +102,34 @@ fn inputs() -> impl Strategy<Value = Input> {
             changed.origins_max = if helps { 16 } else { 0 };
             Input::ParametersChanged(Box::new(changed))
         }),
+    ]
+}
+
+/// What becomes hot, and what becomes of its copies.
+fn copies() -> impl Strategy<Value = Input> {
+    let url = || (0..20_u32).prop_map(|number| format!("www.own.example/{number}"));
+    let steps = prop_oneof![
+        2 => Just(HotSpotStep::Copy),
+        2 => Just(HotSpotStep::Redirect),
+        1 => Just(HotSpotStep::Normal),
+    ];
+    let stepped = (url(), steps, 1..2000_u64).prop_map(|(url, step, gap)| HotSpotOutput {
+        url,
+        step,
+        gap: Duration::from_millis(gap),
+    });
+    let outcomes = prop_oneof![
+        4 => Just(CopyOutcome::Held),
+        1 => Just(CopyOutcome::Refused),
+        1 => Just(CopyOutcome::Failed),
+    ];
+    prop_oneof![
+        4 => prop::collection::vec(stepped, 1..6).prop_map(Input::ResourcesStepped),
+        1 => (url(), prop::collection::vec(url(), 0..4))
+            .prop_map(|(page, resources)| Input::EmbeddedFound { page, resources }),
+        4 => (links(), url(), outcomes)
+            .prop_map(|(link, url, outcome)| Input::CopyEnded { link, url, outcome }),
+        1 => (links(), url()).prop_map(|(link, url)| Input::CopyMissing { link, url }),
     ]
 }
 
@@ -187,10 +217,31 @@ impl Watched {
                 self.last_alias = number;
                 assert!(outputs.contains(&Output::RememberAliases));
             }
+            if let Output::Copy(order) = output {
+                let servers = self.brain.view().rescue_servers;
+                assert!(servers.iter().any(|server| server.link == order.link));
+            }
             if let Output::CallForHelp { candidate, .. } = output {
                 assert!(self.brain.view().state != ServerState::Rescue);
                 assert_ne!(candidate.site.host.as_str(), "www.own.example");
             }
+        }
+    }
+
+    /// Few orders are under way, and only those hold copies who are redirected to.
+    fn check_copies(&self, view: &BrainView) {
+        let under_way: usize = view.hot.iter().map(|hot| hot.under_way).sum();
+        assert!(under_way <= 8, "{under_way} orders");
+        if let Some(redirect) = &self.brain.plan().redirect {
+            for route in &*redirect.hot {
+                assert_ne!(route.holders, 0);
+                assert_eq!(route.holders >> redirect.targets.len(), 0, "{route:?}");
+            }
+        }
+        for hot in &view.hot {
+            let mut servers = hot.holders.iter();
+            let helps = |link| view.rescue_servers.iter().any(|one| one.link == link);
+            assert!(servers.all(|&link| helps(link)), "{hot:?}");
         }
     }
 
@@ -216,6 +267,7 @@ impl Watched {
         if view.state != ServerState::Rescue {
             assert_eq!(live, 0);
         }
+        self.check_copies(&view);
         let granted: u64 = view
             .origins
             .iter()

@@ -2,16 +2,18 @@
 //!
 //! Only arithmetic: differences into rates, monotonic time into Unix seconds, types into text.
 
+mod hot;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, OriginPhase, Parameters, PhaseName, RescueView, ResourceView, Tier, UpstreamView,
+    BrainView, OriginPhase, Parameters, PhaseName, RescueView, Thresholds, Tier, UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
-    CopyStatus, CrawlerStatus, Decision, DrillStatus, HotUrl, Http2Status, Latency, Level,
-    Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency, Level, Lifetime,
+    LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
@@ -64,7 +66,6 @@ impl Figures {
         let now = Clock.now();
         let calendar = Calendar::at(now);
         let parameters = surroundings.parameters;
-        let thresholds = parameters.thresholds;
         let peers = |views: &[RescueView]| {
             views
                 .iter()
@@ -85,12 +86,7 @@ impl Figures {
             lost_cores: sampler.total().lost_cores,
             link: self.link(sampler, surroundings),
             levels: view.levels.iter().map(level).collect(),
-            thresholds: [
-                thresholds.low,
-                thresholds.alert,
-                thresholds.high,
-                thresholds.cutoff,
-            ],
+            thresholds: shares(&parameters.thresholds),
             redirect_threshold: view.redirect_threshold,
             calm_intervals: view.calm_intervals,
             rates: rates(sampler),
@@ -106,7 +102,8 @@ impl Figures {
                 .map(|candidate| (candidate.site.to_string(), candidate.free.as_bytes()))
                 .collect(),
             registry: surroundings.registry.clone(),
-            hot: hot(sampler),
+            hot: hot::urls(view, sampler),
+            hot_resources: hot::counts(view),
             decisions: decisions(view, &calendar),
             latency: latency(sampler),
             tls: self.tls(sampler),
@@ -380,24 +377,15 @@ fn decisions(view: &BrainView, calendar: &Calendar) -> Vec<Decision> {
     view.decisions.iter().rev().take(50).map(told).collect()
 }
 
-/// Hot URLs are those of the last interval.
-fn hot(sampler: &Sampler) -> Vec<HotUrl> {
-    let seconds = sampler.elapsed().as_secs_f64().max(1e-3);
-    let told = |resource: &ResourceView| HotUrl {
-        url: resource.url.clone(),
-        rate: resource.recent as f64 / seconds,
-    };
-    // What rescue servers bring us is no page that anybody wants to see.
-    let is_page = |resource: &&ResourceView| {
-        let path = resource.url.split_once('/').map_or("", |(_, path)| path);
-        resource.recent > 0 && !path.starts_with(".levee/")
-    };
-    let pages = sampler.resources().iter().filter(is_page);
-    pages.take(HOT_URLS).map(told).collect()
+fn shares(thresholds: &Thresholds) -> [f64; 4] {
+    let Thresholds {
+        low,
+        alert,
+        high,
+        cutoff,
+    } = *thresholds;
+    [low, alert, high, cutoff]
 }
-
-/// More hot URLs nobody reads.
-const HOT_URLS: usize = 20;
 
 fn latency(sampler: &Sampler) -> Latency {
     let counts = sampler.total().latency.since(&sampler.before().latency);

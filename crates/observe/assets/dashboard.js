@@ -142,7 +142,9 @@ function element(name, text, kind) {
 function drawLists(status) {
   document.getElementById("hot").replaceChildren(...status.hot.slice(0, 12).map((hot) => {
     const row = element("tr");
-    row.append(element("td", Words.perSecond(hot.rate), "n"), element("td", hot.url, "url"));
+    const copies = hot.heat ? `${hot.heat}, held by ${hot.holders.length}` : "";
+    row.append(element("td", Words.perSecond(hot.rate), "n"), element("td", hot.url, "url"),
+      element("td", copies, "faint"));
     return row;
   }));
   document.getElementById("decisions").replaceChildren(...status.decisions.slice(0, 14).map((decision) => {

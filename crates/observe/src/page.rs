@@ -170,6 +170,8 @@ fn hot_urls(html: &mut Html, status: &Status) {
                 .text(words::per_second(hot.rate))
                 .markup("/s<td class=url>")
                 .text(&hot.url)
+                .markup("<td class=faint>")
+                .text(words::copies(hot))
                 .markup("\n");
         }
         html.markup("</tbody></table>");

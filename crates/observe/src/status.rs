@@ -52,6 +52,8 @@ pub struct Status {
     pub registry: RegistryStatus,
     /// Hot URLs of the last interval, hottest first.
     pub hot: Vec<HotUrl>,
+    /// Resources that are copied, and those of them whose visitors are redirected early.
+    pub hot_resources: [u64; 2],
     /// The last decisions, newest first.
     pub decisions: Vec<Decision>,
     /// Time from a request's head to the end of its response.
@@ -345,6 +347,10 @@ pub struct HotUrl {
     /// Requests a second in the last interval.
     #[serde(serialize_with = "finite")]
     pub rate: f64,
+    /// `copied` or `redirected`; empty where nothing has been done about it.
+    pub heat: String,
+    /// Rescue servers that hold a copy.
+    pub holders: Vec<String>,
 }
 
 /// One decision.

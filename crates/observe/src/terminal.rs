@@ -184,9 +184,10 @@ fn hot(status: &Status, lines: &mut Vec<String>) {
     heading("Hot URLs", lines);
     for hot in status.hot.iter().take(5) {
         lines.push(format!(
-            "{:>7}/s  {}",
+            "{:>7}/s  {}  {}",
             words::per_second(hot.rate),
-            plain(&hot.url)
+            plain(&hot.url),
+            plain(&words::copies(hot))
         ));
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::calendar::Calendar;
-use crate::status::{Peer, Status};
+use crate::status::{HotUrl, Peer, Status};
 
 /// `53.9 kB/s`: decimal units, as links are sold and as the papers count.
 pub fn rate(bytes_a_second: u64) -> String {
@@ -48,6 +48,17 @@ pub(crate) fn per_second(number: f64) -> String {
     match finite(number) {
         number if number >= 100.0 => format!("{number:.0}"),
         number => format!("{number:.1}"),
+    }
+}
+
+/// What has been done about a hot URL: `copied to www.a.example`; nothing
+/// where nothing has been.
+pub(crate) fn copies(hot: &HotUrl) -> String {
+    match hot.holders.as_slice() {
+        [] if hot.heat.is_empty() => String::new(),
+        [] => "being copied".to_owned(),
+        [one] => format!("{} to {one}", hot.heat),
+        many => format!("{} to {} rescue servers", hot.heat, many.len()),
     }
 }
 

@@ -57,6 +57,8 @@ fn hostile() -> Status {
     status.hot = vec![HotUrl {
         url: evil.into(),
         rate: f64::NAN,
+        heat: evil.into(),
+        holders: vec![evil.into()],
     }];
     status.decisions = vec![Decision {
         at: -5.0,

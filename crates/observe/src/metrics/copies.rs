@@ -1,7 +1,7 @@
 //! Metrics of copies: what an origin has its rescue servers hold before visitors ask for it.
 
 use super::Audience::Operator;
-use super::Kind::Counter;
+use super::Kind::{Counter, Gauge};
 use super::Metric;
 
 pub(super) const TAKEN: Metric = Metric {
@@ -50,4 +50,18 @@ pub(super) const SENT_BYTES: Metric = Metric {
     help: "Bytes of responses that we have pushed to our rescue servers.",
     labels: &[],
     read: |s, out| out.value(s.lifetime.copies.sent_bytes),
+};
+
+pub(super) const HOT: Metric = Metric {
+    name: "levee_hot_resources",
+    kind: Gauge,
+    unit: "resources",
+    level: Operator,
+    help: "Resources that are hot now: copied, and redirected for those of them whose visitors are redirected before the rest.",
+    labels: &["heat"],
+    read: |s, out| {
+        let [copied, redirected] = s.hot_resources;
+        out.labelled(["copied"], copied);
+        out.labelled(["redirected"], redirected);
+    },
 };

@@ -565,6 +565,7 @@ pub(super) const METRICS: &[Metric] = &[
     homes::EXCEPTIONS,
     way_back::SENT_BACK,
     way_back::COMEBACKS,
+    copies::HOT,
     copies::TAKEN,
     copies::TAKEN_BYTES,
     copies::SENT,
