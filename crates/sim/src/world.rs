@@ -33,6 +33,7 @@ pub mod site;
 pub mod trace;
 pub mod visitors;
 pub mod watch;
+pub mod way_back;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -131,7 +131,7 @@ impl Core {
             | Kind::PuttingOff => {}
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
-        if visit.comeback == Comeback::Believed {
+        if visit.comeback.onward() == Onward::Never {
             return;
         }
         self.note_codings(request);

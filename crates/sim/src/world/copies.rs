@@ -5,7 +5,7 @@
 //! what it lacks, whatever its origin said of that.
 
 use levee_control::{
-    Arrival, Copies, CopyMeans, CopyOrder, CopyOutcome, HotSpotInput, Input, NeededBy,
+    Arrival, Copies, CopyMeans, CopyOrder, CopyOutcome, HotSpotInput, Input, NeededBy, Onward,
     Redirectability, RoutePlan,
 };
 use levee_vocab::LinkId;
@@ -52,14 +52,18 @@ impl Running {
 }
 
 impl World {
-    /// A visitor asks for something: counts towards its heat if it is the site's own.
+    /// A visitor asks for something: counts towards its heat if it is the site's own, and he was
+    /// not sent back for it.
     pub(crate) fn note_arrival(&mut self, site: SiteId, id: RequestId) {
         let now = self.clock_of(site);
         let Some(request) = self.requests.find(id) else {
             return;
         };
         let is_own = request.host == *self.sites[site.0].name();
-        if !is_own || request.redirectability == Redirectability::Never {
+        let keys = self.sites[site.0].running();
+        let keys = keys.map_or(&[][..], |running| &running.gate.plan().fetch_keys);
+        let comes_back = request.word.at_origin(keys).onward() == Onward::Never;
+        if !is_own || comes_back || request.redirectability == Redirectability::Never {
             return;
         }
         let path = format!("/{}", request.file);

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Ask, Copies, Destination, OriginRoute, Redirectability, Verdict, Visitor};
-use levee_vocab::{HostName, WebAddress};
+use levee_control::{
+    Ask, Copies, Destination, Onward, OriginRoute, Redirectability, Verdict, Visitor,
+};
+use levee_vocab::HostName;
 
 use crate::world::event::{Event, Inner};
 use crate::world::meter::Account;
@@ -12,6 +14,7 @@ use crate::world::network::Place;
 use crate::world::pacer::SendClass;
 use crate::world::request::{Answer, RequestId};
 use crate::world::site::{Job, Poll};
+use crate::world::way_back::Word;
 use crate::world::{SiteId, World};
 
 /// Bytes of a refusal, or of any other answer without a body.
@@ -33,8 +36,8 @@ pub(crate) enum Settled {
 enum Way {
     Own,
     Rescued(Arc<OriginRoute>),
-    Restored,
-    Expired(WebAddress),
+    /// We rescue it no longer, or do not know it any more.
+    Over(Arc<OriginRoute>),
     Unknown,
 }
 
@@ -44,8 +47,9 @@ impl Way {
         match destination {
             Destination::NotOurs => Self::Unknown,
             Destination::Rescued(route) => Self::Rescued(Arc::clone(route)),
-            Destination::Restored(..) => Self::Restored,
-            Destination::Expired(route) => Self::Expired(route.origin.clone()),
+            Destination::Restored(route, _) | Destination::Expired(route) => {
+                Self::Over(Arc::clone(route))
+            }
         }
     }
 }
@@ -136,13 +140,17 @@ impl World {
             Way::of(plan.hosts.destination(request.host.as_str()))
         };
         let redirectable = match way {
-            Way::Own => request.redirectability,
+            Way::Own => match request.word.at_origin(&plan.fetch_keys).onward() {
+                Onward::Plain | Onward::Marked => request.redirectability,
+                Onward::Never => Redirectability::Never,
+            },
             Way::Rescued(_) => Redirectability::Never,
-            Way::Expired(origin) => {
+            Way::Over(route) => {
                 running.gate.note_direct(now, redirect_bytes);
-                return self.redirect_back(site, id, origin.host);
+                let word = request.word.back(&route).unwrap_or(Word::Unsigned);
+                return self.redirect_back(site, id, (route.origin.host.clone(), word));
             }
-            Way::Restored | Way::Unknown => {
+            Way::Unknown => {
                 running.gate.note_direct(now, HEAD_BYTES);
                 return self.turn_away(site, id, Answer::Broken);
             }
@@ -173,11 +181,20 @@ impl World {
     fn carry_out(&mut self, site: SiteId, id: RequestId, verdict: Verdict, way: Way) -> Settled {
         match (verdict, way) {
             (Verdict::Serve, Way::Rescued(route)) => self.serve_rescued(site, id, &route),
-            (Verdict::Serve, Way::Own | Way::Restored | Way::Expired(_) | Way::Unknown) => {
-                self.serve_own(site, id);
-            }
+            (Verdict::Serve, Way::Own | Way::Over(_) | Way::Unknown) => self.serve_own(site, id),
             (Verdict::Redirect { target }, _) => self.redirect(site, id, target),
             (Verdict::Wait, _) => return Settled::Waits,
+            (Verdict::Refuse, Way::Rescued(route)) => {
+                let word = self
+                    .requests
+                    .find(id)
+                    .and_then(|request| request.word.back(&route));
+                let answer = match word {
+                    Some(word) => Answer::Redirect(route.origin.host.clone(), word),
+                    None => Answer::Refused,
+                };
+                return self.turn_away(site, id, answer);
+            }
             (Verdict::Refuse | Verdict::PutOff, _) => {
                 return self.turn_away(site, id, Answer::Refused);
             }
@@ -201,9 +218,11 @@ impl World {
         let settings = &self.sites[site.0].settings;
         let bytes = settings.redirect_bytes;
         let accounted = settings.parameters.redirect_cost(bytes) as u64;
-        let Some(file_bytes) = self.requests.find(id).map(|request| request.bytes) else {
+        let Some(request) = self.requests.find(id) else {
             return;
         };
+        // A word that is not believed goes along.
+        let (file_bytes, word) = (request.bytes, request.word);
         let Some(running) = self.sites[site.0].running_mut() else {
             return;
         };
@@ -222,17 +241,22 @@ impl World {
         let job = Job::Response {
             request: id,
             account: None,
-            answer: Answer::Redirect(host),
+            answer: Answer::Redirect(host, word),
         };
         self.admit(site, SendClass::Redirect, bytes, job);
     }
 
-    fn redirect_back(&mut self, site: SiteId, id: RequestId, origin: HostName) -> Settled {
+    fn redirect_back(
+        &mut self,
+        site: SiteId,
+        id: RequestId,
+        (origin, word): (HostName, Word),
+    ) -> Settled {
         let bytes = self.sites[site.0].settings.redirect_bytes;
         let job = Job::Response {
             request: id,
             account: Some(Account::Own),
-            answer: Answer::Redirect(origin),
+            answer: Answer::Redirect(origin, word),
         };
         self.admit(site, SendClass::Redirect, bytes, job);
         Settled::Done
@@ -255,8 +279,9 @@ impl World {
                 return Settled::Done;
             }
             match answer {
-                Answer::Refused => running.meter.count_refusal(accounted),
-                Answer::Broken | Answer::Whole | Answer::Redirect(_) => {
+                // Back to the origin, which is as little as a refusal.
+                Answer::Refused | Answer::Redirect(..) => running.meter.count_refusal(accounted),
+                Answer::Broken | Answer::Whole => {
                     running.meter.count_bytes(Account::Own, accounted);
                 }
             }

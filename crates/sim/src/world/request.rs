@@ -6,6 +6,7 @@ use levee_control::Redirectability;
 use levee_vocab::{HostName, Timestamp};
 
 use crate::world::SiteId;
+use crate::world::way_back::Word;
 
 /// Number of a request while it lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,8 @@ pub struct Request {
     pub parked: Option<Timestamp>,
     /// Redirects followed so far.
     pub hops: u8,
+    /// What its URL says of them.
+    pub word: Word,
 }
 
 /// How a response looks to the visitor.
@@ -59,8 +62,8 @@ pub struct Request {
 pub enum Answer {
     /// The object.
     Whole,
-    /// Ask this name instead.
-    Redirect(HostName),
+    /// Ask this name instead, with this word.
+    Redirect(HostName, Word),
     /// 503: come back later.
     Refused,
     /// Any other error.

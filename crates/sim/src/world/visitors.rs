@@ -8,6 +8,7 @@ use crate::world::crowd::{PATIENCE, Wants};
 use crate::world::event::{Arrival, Event};
 use crate::world::network::Place;
 use crate::world::request::{Answer, CrowdId, Fate, Request, RequestId, Role};
+use crate::world::way_back::Word;
 use crate::world::{SiteId, World};
 
 /// Bytes of an answer to HEAD.
@@ -58,6 +59,7 @@ impl World {
             patience: PATIENCE,
             parked: None,
             hops: 0,
+            word: Word::None,
         };
         self.visit(request);
     }
@@ -84,6 +86,7 @@ impl World {
             patience: PATIENCE,
             parked: None,
             hops: 0,
+            word: Word::None,
         };
         self.visit(request);
     }
@@ -113,6 +116,7 @@ impl World {
             patience,
             parked: None,
             hops: 0,
+            word: Word::None,
         });
     }
 
@@ -145,11 +149,12 @@ impl World {
                 self.end(id, Fate::Refused);
             }
             Answer::Broken => self.fail(id),
-            Answer::Redirect(host) => {
+            Answer::Redirect(host, word) => {
                 let Some(request) = self.requests.find_mut(id) else {
                     return;
                 };
                 request.host = host;
+                request.word = word;
                 request.parked = None;
                 request.hops += 1;
                 self.watch
@@ -187,6 +192,7 @@ impl World {
                 patience: PATIENCE,
                 parked: None,
                 hops: 0,
+                word: Word::None,
                 ..request
             });
         }

@@ -64,8 +64,8 @@ pub enum Invariant {
     RequestsLeft(usize),
 }
 
-/// Redirects that no visitor exceeds: to a rescue server, back, and to another one.
-pub const HOPS_ALLOWED: u8 = 3;
+/// Redirects that no visitor exceeds.
+pub const HOPS_ALLOWED: u8 = levee_control::REDIRECTS_MAX as u8;
 
 /// Intervals of D_redi that one file may owe at most: a download that is broken off must not count
 /// for hours.
