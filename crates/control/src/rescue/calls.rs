@@ -1,6 +1,7 @@
 //! Calls for help that are under way: whom an origin server asked, and until when it waits (R4).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use levee_vocab::{HostName, LinkId, Misses, Timestamp, WebAddress};
 
@@ -149,10 +150,7 @@ impl Calls {
             key: None,
             ttl: Some(desk.parameters.object_ttl),
             beats: true,
-            drill: desk
-                .allocation
-                .drill_ends()
-                .map(|ends| ends.since(desk.now)),
+            drill: drill_left(desk),
             misses: match desk.parameters.hot_spots.law {
                 Law::Combined | Law::Load => Misses::Fetch,
                 Law::Resources => Misses::SendBack,
@@ -164,4 +162,12 @@ impl Calls {
             call,
         });
     }
+}
+
+/// What is left of the drill, in whole seconds, as it is said on the wire. Rounded up: who took it
+/// for shorter would end it before we do.
+fn drill_left(desk: &Desk) -> Option<Duration> {
+    let left = desk.allocation.drill_ends()?.since(desk.now);
+    let begun = u64::from(left.subsec_nanos() > 0);
+    Some(Duration::from_secs(left.as_secs() + begun))
 }
