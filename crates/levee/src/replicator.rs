@@ -261,7 +261,7 @@ async fn carry_out(job: Job, errands: Arc<Errands>, events: mpsc::Sender<Input>)
     match order.embedded {
         Embedded::Without => {}
         Embedded::With => {
-            let found = timeout(COPY_TIME_MAX, errands.embedded_in(&order.url)).await;
+            let found = timeout(COPY_TIME_MAX, errands.embedded_in(&order.url, &member)).await;
             let resources = found.unwrap_or_default();
             let page = order.url;
             let _ = events.send(Input::EmbeddedFound { page, resources }).await;

@@ -398,6 +398,23 @@ async fn the_address_in_an_sos_must_be_the_peers_or_the_registered_one() {
 }
 
 #[tokio::test]
+async fn an_offer_of_a_place_that_must_not_be_spoken_to_is_refused() {
+    for address in ["0.0.0.0", "224.0.0.1"] {
+        let mut stage = Stage::set(settings()).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        stage.obeys(call(OUT, listener.local_addr().unwrap()));
+        let mut netcat = Netcat::over(listener.accept().await.unwrap().0);
+        netcat.line().await;
+        let answer = format!("1 200 OK www-vh1.rescue.com {address} 8080 100\n");
+        netcat.types(&answer).await;
+        let (link, rejection) = (OUT, Rejection::Garbage);
+        stage.hears(Input::RescueRefused { link, rejection }).await;
+        netcat.reads_the_end().await;
+        stage.has_refused("address_refused", 1).await;
+    }
+}
+
+#[tokio::test]
 async fn private_addresses_need_permission() {
     let mut strict = settings();
     strict.private_addresses = PrivateAddresses::Refused;

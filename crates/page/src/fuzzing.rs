@@ -21,33 +21,34 @@ const OTHERS: [&str; 3] = [
     "http://a.example:81",
 ];
 
-/// A page: see [`property`].
+/// A page: see [`check_objects`]. With links made relative, bytes are left out and none is changed,
+/// a second time changes nothing, and a browser finds the same objects as before, also those of
+/// another server.
 pub fn page(data: &[u8]) {
-    property("text/html", data);
+    let Some((piece, body, found)) = check_objects("text/html", data) else {
+        return;
+    };
+    let whole = rewrite(body, body.len().max(1));
+    assert_eq!(whole, rewrite(body, piece));
+    assert!(is_left_of(&whole, body));
+    assert_eq!(whole, rewrite(&whole, piece));
+    assert_eq!(find("text/html", &whole, piece), found);
 }
 
-/// A style sheet: see [`property`].
+/// A style sheet: see [`check_objects`].
 pub fn sheet(data: &[u8]) {
-    property("text/css", data);
+    check_objects("text/css", data);
 }
 
 /// The same objects are found in whatever pieces the bytes come, each is written as a browser
-/// writes it, and no more are kept than the bounds say. With links made relative, bytes are left
-/// out and none is changed, a second time changes nothing, and a browser finds the same objects as
-/// before, also those of another server.
-fn property(content_type: &str, data: &[u8]) {
-    let Some((&piece, body)) = data.split_first() else {
-        return;
-    };
+/// writes it, and no more are kept than the bounds say.
+fn check_objects<'a>(content_type: &str, data: &'a [u8]) -> Option<(usize, &'a [u8], Found)> {
+    let (&piece, body) = data.split_first()?;
     let piece = usize::from(piece).max(1);
     let found = find(content_type, body, body.len().max(1));
     assert_eq!(found, find(content_type, body, piece));
     check_found(&found);
-    let whole = rewrite(content_type, body, body.len().max(1));
-    assert_eq!(whole, rewrite(content_type, body, piece));
-    assert!(is_left_of(&whole, body));
-    assert_eq!(whole, rewrite(content_type, &whole, piece));
-    assert_eq!(find(content_type, &whole, piece), found);
+    Some((piece, body, found))
 }
 
 fn find(content_type: &str, body: &[u8], piece: usize) -> Found {
@@ -57,10 +58,10 @@ fn find(content_type: &str, body: &[u8], piece: usize) -> Found {
     finder.finish()
 }
 
-fn rewrite(content_type: &str, body: &[u8], piece: usize) -> Vec<u8> {
+fn rewrite(body: &[u8], piece: usize) -> Vec<u8> {
     let place = Place::new(PAGE, &OTHERS[..1]).expect("these are web addresses");
-    let rewriter = Rewriter::new(content_type, place, Hyperlinks::Relative);
-    let mut rewriter = rewriter.expect("this names objects");
+    let rewriter = Rewriter::new("text/html", place, Hyperlinks::Relative);
+    let mut rewriter = rewriter.expect("this is a page");
     let mut out = Vec::new();
     for piece in body.chunks(piece) {
         rewriter.write(piece, &mut out);

@@ -5,12 +5,17 @@
 //! changed, not even a space: a link is cut only where what is left cannot mean anything else.
 //! What depends on a whole tag waits for its end, and the bytes of one tag are the only ones that
 //! are held back; a tag that is longer than the bound goes out as it came.
+//!
+//! Style sheets that are objects themselves are left alone: a page may name the digest of one
+//! (`integrity`), and their links are relative nearly always. After a policy of the page that ties
+//! it to its server or to its bytes, nothing is changed any more.
 
 use std::ops::Range;
 
 use url::Url;
 
 use crate::charset::Charset;
+use crate::context::characters;
 use crate::css::{Css, CssSink, CssUrl, Spelling};
 use crate::html::Base;
 use crate::place::{Place, resolve};
@@ -19,10 +24,11 @@ use crate::srcset;
 use crate::syntax::Syntax;
 use crate::tokenizer::{Tag, TagSink, Tokenizer};
 
-/// Makes links relative while a page or a style sheet streams through.
+/// Makes links relative while a page streams through.
 #[derive(Debug)]
 pub struct Rewriter {
-    source: Source,
+    tokenizer: Tokenizer,
+    page: Page,
     held: Held,
 }
 
@@ -36,17 +42,20 @@ pub enum Hyperlinks {
 }
 
 #[derive(Debug)]
-enum Source {
-    Page(Box<Tokenizer>, Box<Page>),
-    Sheet(Box<Css>, Box<Cuts>),
-}
-
-#[derive(Debug)]
 struct Page {
     base: Base,
     hyperlinks: Hyperlinks,
+    policy: Policy,
     sheet: Option<Css>,
     cuts: Cuts,
+}
+
+/// What the page says of itself (Content Security Policy).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    Free,
+    /// It names its server, from which alone a browser would load, or digests of its styles.
+    Tied,
 }
 
 /// What is to be left out.
@@ -68,59 +77,44 @@ struct Held {
 const HELD_BYTES_MAX: u64 = 64 * 1024;
 
 impl Rewriter {
-    /// For a response at this place, if its content type is one that names objects. The body must
-    /// come without a content coding.
+    /// For a response at this place, if its content type is that of a page. The body must come
+    /// without a content coding.
     pub fn new(content_type: &str, place: Place, hyperlinks: Hyperlinks) -> Option<Self> {
+        let Syntax::Page(markup) = Syntax::of_content_type(content_type)? else {
+            return None;
+        };
         let cuts = Cuts {
             place,
             ranges: Vec::new(),
         };
-        let source = match Syntax::of_content_type(content_type)? {
-            Syntax::Css => Source::Sheet(Box::new(Css::new()), Box::new(cuts)),
-            Syntax::Page(markup) => {
-                let page = Page {
-                    base: Base::Page,
-                    hyperlinks,
-                    sheet: None,
-                    cuts,
-                };
-                Source::Page(Box::new(Tokenizer::new(markup)), Box::new(page))
-            }
-        };
-        let held = Held {
-            bytes: Vec::new(),
-            at: 0,
-        };
-        Some(Self { source, held })
+        Some(Self {
+            tokenizer: Tokenizer::new(markup),
+            page: Page {
+                base: Base::Page,
+                hyperlinks,
+                policy: Policy::Free,
+                sheet: None,
+                cuts,
+            },
+            held: Held {
+                bytes: Vec::new(),
+                at: 0,
+            },
+        })
     }
 
     /// Reads the next piece, and adds to `out` what is decided.
     pub fn write(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         self.held.bytes.extend_from_slice(piece);
-        let (open, cuts) = match &mut self.source {
-            Source::Page(tokenizer, page) => {
-                tokenizer.write(piece, page.as_mut());
-                let url = page.sheet.as_ref().and_then(Css::open_url);
-                (tokenizer.open_tag().or(url), &mut page.cuts)
-            }
-            Source::Sheet(css, cuts) => {
-                css.write(piece, cuts.as_mut());
-                (css.open_url(), cuts.as_mut())
-            }
-        };
-        self.held.release(open, &mut cuts.ranges, out);
+        self.tokenizer.write(piece, &mut self.page);
+        let url = self.page.sheet.as_ref().and_then(Css::open_url);
+        let open = self.tokenizer.open_tag().or(url);
+        self.held.release(open, &mut self.page.cuts.ranges, out);
     }
 
-    /// The end of the body: adds the rest.
+    /// The end of the page: adds the rest.
     pub fn finish(mut self, out: &mut Vec<u8>) {
-        let cuts = match &mut self.source {
-            Source::Page(_, page) => &mut page.cuts,
-            Source::Sheet(css, cuts) => {
-                css.finish(cuts.as_mut());
-                cuts
-            }
-        };
-        self.held.release(None, &mut cuts.ranges, out);
+        self.held.release(None, &mut self.page.cuts.ranges, out);
     }
 }
 
@@ -251,10 +245,24 @@ impl Page {
         }
     }
 
-    /// Whether a path that begins with a slash leads to the server of the page.
+    /// Whether a path that begins with a slash leads to the server of the page, and may.
     fn is_at_home(&self) -> bool {
         let base: &Url = self.base.url(&self.cuts.place);
-        self.cuts.place.is_same_server(base)
+        self.policy == Policy::Free && self.cuts.place.is_same_server(base)
+    }
+
+    fn read_policy(&mut self, tag: &Tag) {
+        let text = |name| {
+            let value = String::from_utf8_lossy(tag.value(name).unwrap_or_default());
+            characters(&value).to_ascii_lowercase()
+        };
+        if text("http-equiv").trim() == "content-security-policy" {
+            let policy = text("content");
+            let host = self.cuts.place.page().host_str().unwrap_or_default();
+            if policy.contains("'sha") || policy.contains(host) {
+                self.policy = Policy::Tied;
+            }
+        }
     }
 }
 
@@ -262,6 +270,7 @@ impl TagSink for Page {
     fn tag(&mut self, tag: &Tag) {
         match tag.name() {
             b"base" => self.base.read(tag, &self.cuts.place, Charset::Unknown),
+            b"meta" => self.read_policy(tag),
             b"style" => self.sheet = is_styling(tag).then(Css::new),
             _ => {}
         }

@@ -5,7 +5,7 @@
 //! are taken from them, without ever stopping one.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -95,13 +95,14 @@ pub struct Front {
     visits: AtomicUsize,
 }
 
-/// Why this process opens a connection to its own cores.
+/// Why this process opens a connection to its own cores, and for whom. The application hears that
+/// address: it must not take for one of this machine what is read for somebody else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Errand {
     /// What is read goes out over the link: it is charged like that of any visitor.
-    PassOn,
+    PassOn(IpAddr),
     /// Nothing leaves, so nothing is charged, counted or logged.
-    Look,
+    Look(IpAddr),
 }
 
 struct RunningCore {
@@ -242,13 +243,13 @@ impl Front {
         let (near, far) = UnixStream::pair()?;
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
+        let (introduction, reader) = match errand {
+            Errand::PassOn(reader) => (Introduction::Done, reader),
+            Errand::Look(reader) => (Introduction::Ourselves, reader),
+        };
         let accepted = Accepted {
             socket: Socket::new(far.into()),
-            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        };
-        let introduction = match errand {
-            Errand::PassOn => Introduction::Done,
-            Errand::Look => Introduction::Ourselves,
+            peer: SocketAddr::from((reader, 0)),
         };
         let number = self.visits.fetch_add(1, Ordering::Relaxed) % self.cores.len();
         self.cores[number]

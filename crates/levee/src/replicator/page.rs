@@ -5,9 +5,9 @@ use http::{Method, header};
 use levee_page::{Finder, Object, Place, Use};
 use levee_proxy::Errand;
 
-use super::CopiedSite;
 use super::look::Seen;
 use super::push::{Errands, target_of};
+use super::{CopiedSite, Member};
 
 /// Most objects of one page that are copied with it: that of hotspot-avoidance had over twenty
 /// images.
@@ -20,15 +20,15 @@ impl Errands {
     /// which it needs them. None where it is no page, or cannot be read now.
     ///
     /// Cancel safety: as nothing is changed, it may be dropped at any point.
-    pub async fn embedded_in(&self, url: &str) -> Vec<String> {
+    pub async fn embedded_in(&self, url: &str, member: &Member) -> Vec<String> {
         let Ok(target) = target_of(url) else {
             return Vec::new();
         };
-        let mut objects = self.named_by(target).await;
+        let mut objects = self.named_by(target, member).await;
         let sheets = objects.iter().filter(|one| one.object_use == Use::Style);
         let sheets: Vec<_> = sheets.take(SHEETS_MAX).cloned().collect();
         for sheet in sheets {
-            for object in self.named_by(&sheet.target).await {
+            for object in self.named_by(&sheet.target, member).await {
                 if !objects.iter().any(|known| known.target == object.target) {
                     objects.push(object);
                 }
@@ -41,8 +41,9 @@ impl Errands {
         objects.iter().map(resource).collect()
     }
 
-    async fn named_by(&self, target: &str) -> Vec<Object> {
-        match self.read(Method::GET, target, Errand::Look, None).await {
+    async fn named_by(&self, target: &str, member: &Member) -> Vec<Object> {
+        let errand = Errand::Look(member.address.ip());
+        match self.read(Method::GET, target, errand, None).await {
             Ok(seen) => self.names_in(target, &seen),
             Err(trouble) => {
                 tracing::debug!(target, why = trouble.why, "not looked through");

@@ -89,11 +89,11 @@ impl Errands {
             ..
         } = self.site();
         if links == CopiedLinks::Rewritten
-            && let Some(page) = self.rewritten(target, key.clone()).await
+            && let Some(page) = self.rewritten(target, member).await
         {
             return self.push_message(target, member, page).await;
         }
-        let mut inside = self.open(Errand::PassOn)?;
+        let mut inside = self.open(Errand::PassOn(member.address.ip()))?;
         let codings = self.codings();
         let request = format!(
             "GET {target} HTTP/1.1\r\nHost: {web}\r\nlevee-fetch: {key}\r\n\

@@ -11,6 +11,7 @@ use http::{Method, StatusCode};
 use levee_page::{Hyperlinks, Rewriter};
 use levee_proxy::Errand;
 
+use super::Member;
 use super::look::Seen;
 use super::push::Errands;
 
@@ -35,12 +36,20 @@ impl Errands {
     /// cannot be read as a whole: it then goes as it is.
     ///
     /// Cancel safety: as nothing is changed, it may be dropped at any point.
-    pub(super) async fn rewritten(&self, target: &str, key: String) -> Option<Bytes> {
+    pub(super) async fn rewritten(&self, target: &str, member: &Member) -> Option<Bytes> {
+        let reader = member.address.ip();
         // It is looked at first, so that what goes as it is is charged once.
-        let seen = self.read(Method::HEAD, target, Errand::Look, None).await;
+        let seen = self
+            .read(Method::HEAD, target, Errand::Look(reader), None)
+            .await;
         self.rewriter(target, &seen.ok()?)?;
         let seen = self
-            .read(Method::GET, target, Errand::PassOn, Some(key))
+            .read(
+                Method::GET,
+                target,
+                Errand::PassOn(reader),
+                Some(member.key.to_string()),
+            )
             .await;
         let seen = seen.ok()?;
         let mut rewriter = self.rewriter(target, &seen)?;
@@ -51,7 +60,8 @@ impl Errands {
     }
 
     fn rewriter(&self, target: &str, seen: &Seen) -> Option<Rewriter> {
-        if !may_be_rewritten(seen) {
+        let host = self.site().web.host;
+        if !may_be_rewritten(seen) || is_tied(&seen.headers, host.as_str()) {
             return None;
         }
         Rewriter::new(seen.content_type(), self.place(target)?, Hyperlinks::Kept)
@@ -70,6 +80,16 @@ fn may_be_rewritten(seen: &Seen) -> bool {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
     is_page && !words.any(|word| word.trim().eq_ignore_ascii_case("no-transform"))
+}
+
+/// Whether the page has a policy that names the origin, by which a browser would load from nowhere
+/// else, or the digest of a style, which must not be changed then.
+fn is_tied(headers: &HeaderMap, host: &str) -> bool {
+    let mut policies = headers.get_all(header::CONTENT_SECURITY_POLICY).iter();
+    policies.any(|policy| {
+        let policy = String::from_utf8_lossy(policy.as_bytes()).to_ascii_lowercase();
+        policy.contains("'sha") || policy.contains(host)
+    })
 }
 
 /// The response as it goes over a connection.
@@ -163,5 +183,18 @@ mod tests {
              cache-control: max-age=60\r\netag: W/\"abc-relative\"\r\nvary: Origin\r\n\r\npage"
         );
         assert_eq!(other_tag(b"no tag"), None);
+    }
+
+    #[test]
+    fn a_policy_that_names_the_origin_or_a_digest_ties_a_page() {
+        let check = |policy: &str, expected: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy.parse().unwrap());
+            assert_eq!(is_tied(&headers, "www.example.org"), expected, "{policy}");
+        };
+        check("default-src 'self'", false);
+        check("style-src 'SHA256-abc='", true);
+        check("img-src https://WWW.example.org", true);
+        assert!(!is_tied(&HeaderMap::new(), "www.example.org"));
     }
 }

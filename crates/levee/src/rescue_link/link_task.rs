@@ -12,7 +12,7 @@ use std::time::Duration;
 use levee_control::{Candidate, Input, Rejection, RescueCall};
 use levee_net::Clock;
 use levee_vocab::{FetchKey, LinkId, Purge, WebAddress};
-use levee_wire::rescue::{Message, Sos};
+use levee_wire::rescue::{Message, Offer, Sos};
 use levee_wire::{Ending, Event, Output, RescueSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -152,6 +152,13 @@ struct LinkTask {
     refusal: Option<AddressRefusal>,
 }
 
+/// Whether an offer is believed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Belief {
+    Given,
+    Refused,
+}
+
 /// Whether the other side may still send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reading {
@@ -243,6 +250,11 @@ impl LinkTask {
                     let known = peers::believed(told, private, &self.context.refusals);
                     self.tell(Event::PeersReceived(known)).await;
                 }
+                Output::Tell(Event::Accepted(offer)) => {
+                    if self.take_offer(offer).await == Belief::Refused {
+                        return Some(Ending::Finished);
+                    }
+                }
                 Output::Tell(event) => self.tell(event).await,
                 Output::Close(ending) => return Some(ending),
             }
@@ -278,6 +290,26 @@ impl LinkTask {
             Err(refusal) => {
                 self.refusal = Some(refusal);
                 self.happens(levee_wire::Input::SosRejected)
+            }
+        }
+    }
+
+    /// Copies are sent to where an offer says, so nobody may offer a place inside of our own
+    /// network.
+    async fn take_offer(&mut self, offer: Offer) -> Belief {
+        let private = self.context.settings.private_addresses;
+        match check_range(offer.address, private) {
+            Ok(()) => {
+                self.tell(Event::Accepted(offer)).await;
+                Belief::Given
+            }
+            Err(refusal) => {
+                self.refusal = Some(refusal);
+                let (link, rejection) = (self.peer.link, Rejection::Garbage);
+                // The Brain is gone only when the server stops: then nobody wants to know.
+                let refused = Input::RescueRefused { link, rejection };
+                let _ = self.context.events.send(refused).await;
+                Belief::Refused
             }
         }
     }

@@ -503,8 +503,9 @@ fn the_server_reads_its_own_pages_from_inside_and_what_stays_inside_is_not_count
         assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
         answer.len() as u64
     };
-    read(Errand::Look);
-    let length = read(Errand::PassOn);
+    let reader = [192, 0, 2, 7].into();
+    read(Errand::Look(reader));
+    let length = read(Errand::PassOn(reader));
     let sample = running.sample_until(|sample| sample.own_requests > 0);
     assert_eq!((sample.own_requests, sample.bytes), (1, length));
 }

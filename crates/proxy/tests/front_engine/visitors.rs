@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use levee_proxy::FrontSettings;
+use levee_proxy::{Errand, FrontSettings};
 use levee_wire::ProxyVersion;
 
 use crate::support::{Running, Setup, origin};
@@ -235,5 +235,26 @@ fn an_application_hears_of_each_visitor_before_the_request_on_a_connection_of_it
             let request = String::from_utf8_lossy(&heard[header.length..]).into_owned();
             assert!(request.starts_with(&format!("GET {target} ")), "{request}");
         }
+    }
+}
+
+#[test]
+fn an_application_hears_for_whom_the_server_reads_its_own_page_and_not_that_it_is_this_machine() {
+    let running = behind_a_proxy("127.0.0.1");
+    for errand in [Errand::PassOn, Errand::Look] {
+        let errand = errand([203, 0, 113, 9].into());
+        let mut stream = running.front.visit(errand).unwrap();
+        stream.set_nonblocking(false).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        stream.write_all(GET).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let answer = answer.to_lowercase();
+        assert!(
+            answer.contains("x-forwarded-for: 203.0.113.9\r\n"),
+            "{answer}"
+        );
     }
 }
