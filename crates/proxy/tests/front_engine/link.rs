@@ -117,7 +117,7 @@ fn what_a_visitor_does_not_take_is_no_load_on_the_link() {
     reader.send(get("/film"));
     // Three seconds of the link were admitted; what fits into the kernel leaves, and then nobody
     // waits for the rest.
-    running.sample_until(|sample| {
+    running.look_until(|sample| {
         let link = sample.link.unwrap();
         sample.held_up == 1 && link.carried > 100_000 && link.backlog == 0.0
     });

@@ -173,6 +173,14 @@ impl Running {
         }
     }
 
+    /// The same, where the cores have to look who takes what they have for him.
+    pub fn look_until(&self, mut fits: impl FnMut(&Sample) -> bool) {
+        self.sample_until(|sample| {
+            drop(self.front.take_notes());
+            fits(sample)
+        });
+    }
+
     /// Nobody brought back that a copy is missing: waits until what the cores noted was told.
     pub fn tells_nothing_missing(&self) {
         let mut arrivals = 0;

@@ -142,7 +142,7 @@ fn a_visitor_who_takes_a_large_page_late_gets_every_byte() {
     let mut visitor = visitor(&running, &papers.client(&BOTH), "site.example");
     visitor.write_all(get("/large.bin").as_bytes()).unwrap();
     // By then the kernel is full and has taken records by halves.
-    running.sample_until(|sample| sample.held_up == 1);
+    running.look_until(|sample| sample.held_up == 1);
     assert!(receive(&mut visitor).body == bytes(20_000_000));
     let next = ask(&mut visitor, &get("/missing"));
     assert_eq!(next.status, 404);
