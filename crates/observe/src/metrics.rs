@@ -46,6 +46,8 @@ pub enum Kind {
     Counter,
     /// Up and down.
     Gauge,
+    /// Up and down, by quantile; without a sum.
+    Summary,
 }
 
 /// Who needs a metric.
@@ -172,6 +174,7 @@ impl Kind {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
+            Self::Summary => "summary",
         }
     }
 }

@@ -171,6 +171,14 @@ fn metric_names_say_thing_and_unit() {
             "{name}"
         );
         let counts = metric.kind == Kind::Counter;
+        // `promtool check metrics` knows the label for this kind only.
+        let has_quantiles = metric.labels.contains(&"quantile");
+        assert_eq!(
+            has_quantiles,
+            metric.kind == Kind::Summary,
+            "{}",
+            metric.name
+        );
         assert_eq!(name.ends_with("_total"), counts, "{name}");
         for unit in ["_ms", "_milliseconds", "_kb", "_percent", "_kilobytes"] {
             assert!(!name.contains(unit), "{name} is not in base units");

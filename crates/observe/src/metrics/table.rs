@@ -4,7 +4,7 @@
 //! this and that the reference page in `docs/` is up to date.
 
 use super::Audience::{Detail, Operator};
-use super::Kind::{Counter, Gauge};
+use super::Kind::{Counter, Gauge, Summary};
 use super::{Metric, copies, crawlers, drills, fetches, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
@@ -250,7 +250,7 @@ pub(super) const METRICS: &[Metric] = &[
     },
     Metric {
         name: "levee_response_latency_seconds",
-        kind: Gauge,
+        kind: Summary,
         unit: "seconds",
         level: Operator,
         help: "Time from a request's head to the end of its response, in the last control intervals, by quantile.",
