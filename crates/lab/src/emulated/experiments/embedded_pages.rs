@@ -111,7 +111,7 @@ fn steps(form: Form, law: Law) -> Vec<Step> {
     };
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ([warm, further].concat(), 60.0),
-        Form::Compressed => ([warm, further].concat(), 8.0),
+        Form::Compressed => ([warm, further].concat(), 7.0),
         Form::Shortest => (vec![20.0], 4.0),
     };
     rates

@@ -83,7 +83,7 @@ fn play(
     let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
         Form::Full => 60.0,
-        Form::Compressed => 24.0,
+        Form::Compressed => 20.0,
         Form::Shortest => 3.0,
     };
     let post = weblog.post();

@@ -119,7 +119,7 @@ impl Ground<'_> {
         let (rates, seconds): (Vec<f64>, f64) = match self.bench.form {
             Form::Full => ((1..=60).map(|step| f64::from(step) * 100.0).collect(), 20.0),
             Form::Compressed => {
-                let ramp = [1000.0, 2500.0, 4000.0, 4500.0];
+                let ramp = [2500.0, 4000.0];
                 let fine = (47..=58).map(|step| f64::from(step) * 100.0);
                 (ramp.into_iter().chain(fine).collect(), 7.0)
             }
