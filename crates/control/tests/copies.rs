@@ -134,6 +134,15 @@ fn a_site_with_hardly_any_load_asks_nobody_for_what_is_hot() {
 }
 
 #[test]
+fn a_site_that_stands_alone_does_not_say_that_it_asks_for_help() {
+    let mut parameters = parameters("www.own.example");
+    parameters.rescue_port = 0;
+    let mut brain = Brain::new(parameters, 1, Vec::new());
+    brain.handle(at(1), Input::IntervalEnded(own(200)));
+    assert_eq!(brain.handle(at(1), hot(PAGE)), []);
+}
+
+#[test]
 fn what_has_been_hot_for_long_drafts_nobody() {
     let mut brain = brain(Law::Combined, Replication::Home);
     brain.handle(at(1), Input::IntervalEnded(own(50)));

@@ -27,7 +27,8 @@ pub(crate) fn measure_need(desk: &mut Desk) {
         Law::Combined | Law::Load => is_loaded,
         Law::Resources => false,
     };
-    if is_hot && !by_load && desk.allocation.need() == Need::None {
+    let is_new = desk.allocation.need() == Need::None && desk.parameters.takes_part();
+    if is_hot && !by_load && is_new {
         tell_early(desk);
     }
     desk.allocation.set_need(match is_hot || by_load {
