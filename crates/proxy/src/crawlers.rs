@@ -6,6 +6,7 @@
 //! that the settings do not trust stands before it, or the whole internet comes from this machine)
 //! nothing is concluded from what an address does.
 
+mod memo;
 mod page;
 
 use std::net::IpAddr;
@@ -16,6 +17,7 @@ use levee_control::{
 };
 use levee_vocab::{AddressBlock, Timestamp};
 
+use memo::Memo;
 pub(crate) use page::{is_page, page_query};
 
 /// How crawlers are told from readers; one for all cores.
@@ -76,6 +78,7 @@ pub(crate) struct Finding {
 #[derive(Debug, Default)]
 pub(crate) struct Crawlers {
     watch: CrawlerWatch,
+    memo: Memo,
     /// Fetches for crawlers that are under way.
     pub fetches: usize,
 }
@@ -107,7 +110,7 @@ impl Crawlers {
         if rules.allowed.iter().any(|one| one.contains(traits.address)) {
             return Finding::READER;
         }
-        match rules.names.judge(traits.agent) {
+        match self.memo.judge(rules, traits.agent_hash, traits.agent) {
             Named::Crawler => return Finding::of(Visitor::Crawler(RecognisedBy::Name)),
             Named::Allowed => return Finding::READER,
             Named::Nobody => {}
