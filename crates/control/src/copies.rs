@@ -9,6 +9,7 @@
 //! nothing itself: that is the shell's, which answers each order with `CopyEnded`.
 
 mod ledger;
+mod shares;
 
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub enum CopyOutcome {
     Refused,
     /// Something went wrong on the way.
     Failed,
+    /// It was waited for as long as for any copy.
+    Late,
 }
 
 /// A hot resource of which there are copies. Part of the plan.

@@ -122,6 +122,7 @@ fn copies() -> impl Strategy<Value = Input> {
         4 => Just(CopyOutcome::Held),
         1 => Just(CopyOutcome::Refused),
         1 => Just(CopyOutcome::Failed),
+        1 => Just(CopyOutcome::Late),
     ];
     prop_oneof![
         4 => prop::collection::vec(stepped, 1..6).prop_map(Input::ResourcesStepped),

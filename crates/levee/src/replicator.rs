@@ -13,6 +13,7 @@
 
 mod look;
 mod page;
+mod places;
 mod push;
 mod rewritten;
 
@@ -31,13 +32,11 @@ use tokio::time::timeout;
 
 use crate::rescue_link::LinkCharge;
 use crate::settings::CopiedLinks;
+use places::Places;
 use push::Errands;
 
 /// Orders that wait. The Brain gives a few at a time for each of at most 128 rescue servers.
 const QUEUE_MAX: usize = 256;
-/// Copies under way. What they send goes one after another over the same link anyway; several
-/// hide the round trips.
-const UNDER_WAY_MAX: usize = 8;
 /// Time for one copy: 1.6 MB over a link of 54 kB/s. What takes longer the Brain has given up.
 const COPY_TIME_MAX: Duration = Duration::from_secs(30);
 
@@ -79,7 +78,7 @@ impl CopyCounts {
         let counter = match outcome {
             CopyOutcome::Held => &self.held,
             CopyOutcome::Refused => &self.refused,
-            CopyOutcome::Failed => &self.failed,
+            CopyOutcome::Failed | CopyOutcome::Late => &self.failed,
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -227,16 +226,26 @@ fn ended(order: &CopyOrder, outcome: CopyOutcome) -> Input {
 
 /// Carries orders out until nobody can give any more.
 async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc::Sender<Input>) {
+    let mut places = Places::default();
     let mut under_way = JoinSet::new();
     loop {
         tokio::select! {
-            job = inbox.recv(), if under_way.len() < UNDER_WAY_MAX => match job {
-                Some(job) => {
-                    under_way.spawn(carry_out(job, Arc::clone(&errands), events.clone()));
-                }
+            job = inbox.recv(), if places.waiting() < QUEUE_MAX => match job {
+                Some(job) => places.push(job.order.link, job),
                 None => return,
             },
-            Some(_) = under_way.join_next() => {}
+            Some(ended) = under_way.join_next() => match ended {
+                Ok(link) => places.ended(link),
+                Err(error) => tracing::error!("a copy broke off: {error}"),
+            },
+        }
+        while let Some(job) = places.next() {
+            let (errands, events) = (Arc::clone(&errands), events.clone());
+            let link = job.order.link;
+            under_way.spawn(async move {
+                carry_out(job, errands, events).await;
+                link
+            });
         }
     }
 }
@@ -252,7 +261,7 @@ async fn carry_out(job: Job, errands: Arc<Errands>, events: mpsc::Sender<Input>)
     let (outcome, why) = match timeout(COPY_TIME_MAX, making).await {
         Ok(Ok(())) => (CopyOutcome::Held, "held".to_owned()),
         Ok(Err(trouble)) => (trouble.outcome, trouble.why),
-        Err(_) => (CopyOutcome::Failed, "it took too long".to_owned()),
+        Err(_) => (CopyOutcome::Late, "it took too long".to_owned()),
     };
     errands.counts.note(outcome);
     tracing::debug!(url = order.url, to = %member.alias.host, why, "a copy");

@@ -15,8 +15,9 @@
 //! It rests twice as long each time. A rescue server that leaves takes all of its standings along;
 //! a resource that returns to normal is forgotten, and its copies go by themselves.
 //!
-//! Orders are few at a time: at most [`ORDERS_PER_LINK`] to one rescue server and [`ORDERS_MAX`] in
-//! all, the hottest resource first, because what is pushed leaves over the link that visitors need.
+//! Orders are few at a time, the hottest resource first, because what is pushed leaves over the link
+//! that visitors need; how they are shared, and when a rescue server is left alone altogether, is in
+//! `copies/shares.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use levee_vocab::{LinkId, Timestamp};
 
+use super::shares::Shares;
 use super::{
     CopyMeans, CopyNews, CopyOrder, CopyOutcome, CopyRules, Embedded, Heat, HotRoute, Member,
 };
@@ -31,12 +33,6 @@ use crate::homes::{home_order, object_hash};
 use crate::hotspot::{HotSpotOutput, HotSpotStep};
 use crate::law::Replication;
 use crate::view::HotView;
-
-/// Orders under way to one rescue server: one on its way and one being stored.
-const ORDERS_PER_LINK: usize = 2;
-
-/// Orders under way in all. They share what the link has left over.
-const ORDERS_MAX: usize = 8;
 
 /// Hot resources that are known at once: in the log of the paper a hundred took 99 % of all
 /// requests at the spike.
@@ -61,6 +57,7 @@ pub(crate) struct CopyLedger {
     resources: BTreeMap<String, HotResource>,
     /// The rescue servers, in the order of the plan.
     links: Vec<LinkId>,
+    shares: Shares,
     routes: Arc<[HotRoute]>,
     /// When a resource last became hot, or hotter.
     risen: Option<Timestamp>,
@@ -179,10 +176,17 @@ impl CopyLedger {
         let standing = resource.standings.get_mut(&link)?;
         let is_due = matches!(standing.state, CopyState::UnderWay { .. });
         match outcome {
-            CopyOutcome::Held => standing.state = CopyState::Held,
+            CopyOutcome::Held => {
+                standing.state = CopyState::Held;
+                self.shares.note_held(link);
+            }
+            CopyOutcome::Late if is_due => {
+                standing.fail(now, interval);
+                self.shares.note_late(now, link, interval);
+            }
             CopyOutcome::Refused if is_due => standing.rest(now, interval * REST_MAX),
             CopyOutcome::Failed if is_due => standing.fail(now, interval),
-            CopyOutcome::Refused | CopyOutcome::Failed => return None,
+            CopyOutcome::Refused | CopyOutcome::Failed | CopyOutcome::Late => return None,
         }
         resource.note_search(link, outcome);
         self.state = State::Changed;
@@ -315,6 +319,7 @@ impl CopyLedger {
             return;
         }
         self.links = members.iter().map(|one| one.link).collect();
+        self.shares.retain(&self.links);
         for resource in self.resources.values_mut() {
             let links = &self.links;
             resource.standings.retain(|link, _| links.contains(link));
@@ -339,6 +344,7 @@ impl CopyLedger {
                 }
             }
             for link in late {
+                self.shares.note_late(now, link, interval);
                 resource.note_search(link, CopyOutcome::Failed);
             }
         }
@@ -375,7 +381,7 @@ impl CopyLedger {
         let (mut orders, mut news) = (Vec::new(), Vec::new());
         let mut under_way = self.under_way();
         for (_, url) in self.ranked() {
-            if under_way.values().sum::<usize>() >= ORDERS_MAX {
+            if !Shares::is_room(&under_way) {
                 break;
             }
             let Some(resource) = self.resources.get_mut(&url) else {
@@ -383,11 +389,10 @@ impl CopyLedger {
             };
             let until = now + rules.interval * PATIENCE;
             for (link, means) in resource.wanted(now, &url, members, rules) {
-                let busy = under_way.entry(link).or_default();
-                if *busy >= ORDERS_PER_LINK {
+                if !self.shares.allow(now, link, &under_way) {
                     continue;
                 }
-                *busy += 1;
+                *under_way.entry(link).or_default() += 1;
                 resource.begin(link, until);
                 let embedded = resource.search_with(link, rules);
                 orders.push(CopyOrder {
@@ -396,9 +401,6 @@ impl CopyLedger {
                     means,
                     embedded,
                 });
-                if under_way.values().sum::<usize>() >= ORDERS_MAX {
-                    break;
-                }
             }
             if let Some(warmth) = resource.warmth
                 && resource.told == Told::Nothing
@@ -534,7 +536,7 @@ impl HotResource {
         if self.search == Search::With(link) {
             self.search = match outcome {
                 CopyOutcome::Held => Search::Done,
-                CopyOutcome::Refused | CopyOutcome::Failed => Search::Never,
+                CopyOutcome::Refused | CopyOutcome::Failed | CopyOutcome::Late => Search::Never,
             };
         }
     }
