@@ -15,9 +15,9 @@
 //! It rests twice as long each time. A rescue server that leaves takes all of its standings along;
 //! a resource that returns to normal is forgotten, and its copies go by themselves.
 //!
-//! Orders are few at a time, the hottest resource first, because what is pushed leaves over the link
-//! that visitors need; how they are shared, and when a rescue server is left alone altogether, is in
-//! `copies/shares.rs`.
+//! Orders are few at a time, the hottest resource first, because what is pushed leaves over the
+//! link that visitors need; how they are shared, and when a rescue server is left alone
+//! altogether, is in `copies/shares.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Which order is carried out next: of those that wait, the first one for the rescue server that has
-//! the fewest under way.
+//! Which order is carried out next: of those that wait, the first one for the rescue server that
+//! has the fewest under way.
 //!
 //! Why: an order to one that does not answer holds its place until the deadline. The Brain gives
 //! orders by the same measure, but it forgets them where a rescue ends and begins anew, and here
