@@ -357,12 +357,17 @@ async fn links_to_what_a_page_embeds_are_made_relative_where_that_is_wanted() {
     let page = format!("<img src=\"{own}/a.png\"><a href=\"{own}/b\">b</a>");
     stage.write("page.html", &page);
     stage.write("a.txt", &page);
-    let rewritten = |site: &mut CopiedSite| site.links = CopiedLinks::Rewritten;
-    stage.site.send_modify(rewritten);
+    // It has fetched the page as it is, for a visitor.
     assert_eq!(
-        stage.copy("/page.html", CopyMeans::Push).await,
+        stage.copy("/page.html", CopyMeans::Pull).await,
         CopyOutcome::Held
     );
+    assert_eq!(stage.held(&rescue, "/page.html").unwrap(), page);
+    let rewritten = |site: &mut CopiedSite| site.links = CopiedLinks::Rewritten;
+    stage.site.send_modify(rewritten);
+    for means in [CopyMeans::Pull, CopyMeans::Push] {
+        assert_eq!(stage.copy("/page.html", means).await, CopyOutcome::Held);
+    }
     assert_eq!(
         stage.copy("/a.txt", CopyMeans::Push).await,
         CopyOutcome::Held

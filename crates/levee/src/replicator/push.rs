@@ -24,9 +24,9 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::rewritten::Rewritten;
 use super::{CopiedSite, CopyCounts, Member};
 use crate::rescue_link::LinkCharge;
-use crate::settings::CopiedLinks;
 
 /// The codings that browsers name over plain HTTP, by which rescue servers are reached; over TLS
 /// they name more. Used while we know nothing of our own visitors.
@@ -82,15 +82,8 @@ impl Errands {
     pub async fn push(&self, url: &str, member: &Member) -> Result<(), Trouble> {
         let target = target_of(url)?;
         let key = member.key.to_string();
-        let CopiedSite {
-            web,
-            links,
-            bytes_max,
-            ..
-        } = self.site();
-        if links == CopiedLinks::Rewritten
-            && let Some(page) = self.rewritten(target, member).await
-        {
+        let CopiedSite { web, bytes_max, .. } = self.site();
+        if let Some(page) = self.rewritten(target, member).await {
             return self.push_message(target, member, page).await;
         }
         let mut inside = self.open(Errand::PassOn(member.address.ip()))?;
@@ -113,12 +106,12 @@ impl Errands {
         send(member, request).await
     }
 
-    /// Sends a response that is there already.
+    /// Sends a page that is there already, in the place of the page as it is.
     async fn push_message(
         &self,
         target: &str,
         member: &Member,
-        message: Bytes,
+        Rewritten { version, message }: Rewritten,
     ) -> Result<(), Trouble> {
         match judge_push(&message) {
             PushJudgement::MayBeKept { .. } => {}
@@ -128,16 +121,23 @@ impl Errands {
         }
         self.counts.note_bytes(message.len());
         (self.charge)(PUSH_BYTES);
-        let request = put(target, member, &self.codings()).header("content-type", "message/http");
+        let request = put(target, member, &self.codings())
+            .header("content-type", "message/http")
+            .header("if-none-match", version);
         let request = request.body(Full::new(message)).map_err(Trouble::refused)?;
         send(member, request).await
     }
 
-    /// Has the rescue server get it.
+    /// Has the rescue server get it; a page that is rewritten is sent, because what it has fetched
+    /// for visitors is not.
     ///
     /// Cancel safety: dropped half-way, it may have been got.
     pub async fn pull(&self, url: &str, member: &Member) -> Result<(), Trouble> {
-        let request = put(target_of(url)?, member, &self.codings())
+        let target = target_of(url)?;
+        if let Some(page) = self.rewritten(target, member).await {
+            return self.push_message(target, member, page).await;
+        }
+        let request = put(target, member, &self.codings())
             .header("content-length", "0")
             .header("levee-copy", "pull")
             .body(Empty::<Bytes>::new());

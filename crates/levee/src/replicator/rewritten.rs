@@ -1,12 +1,15 @@
 //! A page whose links to its own objects are made relative before it is pushed, so that a browser
 //! which got it from a rescue server asks for them there too (hotspot-avoidance, section 3).
 //!
-//! It is another page than the origin serves: its validators say so, and since it goes without a
-//! coding it varies by none. When its time is over, the rescue server gets the page as it is. Links
-//! that a visitor follows lead where they led.
+//! It is another page than the origin serves: its ETag says so, by which it also replaces the page
+//! as it is at a rescue server that has fetched that already; and since it goes without a coding it
+//! varies by none. When its time is over, the rescue server gets the page as it is. Links that a
+//! visitor follows lead where they led.
+
+use std::hash::{DefaultHasher, Hasher};
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use levee_page::{Hyperlinks, Rewriter};
 use levee_proxy::Errand;
@@ -14,6 +17,7 @@ use levee_proxy::Errand;
 use super::Member;
 use super::look::Seen;
 use super::push::Errands;
+use crate::settings::CopiedLinks;
 
 /// Fields that are about the bytes as they were.
 const OF_THE_BYTES: [&str; 12] = [
@@ -31,12 +35,23 @@ const OF_THE_BYTES: [&str; 12] = [
     "vary",
 ];
 
+/// A page that was rewritten.
+pub(super) struct Rewritten {
+    /// Its ETag.
+    pub version: HeaderValue,
+    /// The response as it goes over a connection.
+    pub message: Bytes,
+}
+
 impl Errands {
     /// The response for `target`, rewritten; none where there is nothing to rewrite in it, or it
     /// cannot be read as a whole: it then goes as it is.
     ///
     /// Cancel safety: as nothing is changed, it may be dropped at any point.
-    pub(super) async fn rewritten(&self, target: &str, member: &Member) -> Option<Bytes> {
+    pub(super) async fn rewritten(&self, target: &str, member: &Member) -> Option<Rewritten> {
+        if self.site().links == CopiedLinks::Kept {
+            return None;
+        }
         let reader = member.address.ip();
         // It is looked at first, so that what goes as it is is charged once.
         let seen = self
@@ -56,7 +71,11 @@ impl Errands {
         let mut page = Vec::with_capacity(seen.body.len());
         rewriter.write(&seen.body, &mut page);
         rewriter.finish(&mut page);
-        Some(message(&seen.headers, &page))
+        let version = version(&seen.headers, &page);
+        Some(Rewritten {
+            message: message(&seen.headers, &version, &page),
+            version,
+        })
     }
 
     fn rewriter(&self, target: &str, seen: &Seen) -> Option<Rewriter> {
@@ -93,7 +112,7 @@ fn is_tied(headers: &HeaderMap, host: &str) -> bool {
 }
 
 /// The response as it goes over a connection.
-fn message(headers: &HeaderMap, page: &[u8]) -> Bytes {
+fn message(headers: &HeaderMap, version: &HeaderValue, page: &[u8]) -> Bytes {
     let mut message = format!(
         "HTTP/1.1 {}\r\ncontent-length: {}\r\n",
         StatusCode::OK,
@@ -110,12 +129,7 @@ fn message(headers: &HeaderMap, page: &[u8]) -> Bytes {
             push(name, value.as_bytes());
         }
     }
-    if let Some(tag) = headers
-        .get(header::ETAG)
-        .and_then(|tag| other_tag(tag.as_bytes()))
-    {
-        push(&header::ETAG, &tag);
-    }
+    push(&header::ETAG, version.as_bytes());
     for name in other_variations(headers) {
         push(&header::VARY, name.as_bytes());
     }
@@ -124,10 +138,21 @@ fn message(headers: &HeaderMap, page: &[u8]) -> Bytes {
     message.into()
 }
 
-/// A validator that the page as it is does not have: `"abc"` as `"abc-relative"`.
-fn other_tag(tag: &[u8]) -> Option<Vec<u8>> {
-    let inner = tag.strip_suffix(b"\"")?;
-    Some([inner, b"-relative\""].concat())
+/// An ETag that the page as it is does not have: `"abc"` as `"abc-relative"`; by its content where
+/// it has none.
+fn version(headers: &HeaderMap, page: &[u8]) -> HeaderValue {
+    let tag = headers.get(header::ETAG);
+    let inner = tag.and_then(|tag| tag.as_bytes().strip_suffix(b"\""));
+    let named = inner.and_then(|inner| {
+        let tag = [inner, b"-relative\""].concat();
+        HeaderValue::from_bytes(&tag).ok()
+    });
+    named.unwrap_or_else(|| {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(page);
+        let tag = format!("\"{:016x}-relative\"", hasher.finish());
+        HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"relative\""))
+    })
 }
 
 /// What it varies by beside the coding.
@@ -176,13 +201,16 @@ mod tests {
         ] {
             headers.insert(HeaderName::from_static(name), value.parse().unwrap());
         }
-        let message = message(&headers, b"page");
+        let message = message(&headers, &version(&headers, b"page"), b"page");
         assert_eq!(
             String::from_utf8(message.to_vec()).unwrap(),
             "HTTP/1.1 200 OK\r\ncontent-length: 4\r\ncontent-type: text/html\r\n\
              cache-control: max-age=60\r\netag: W/\"abc-relative\"\r\nvary: Origin\r\n\r\npage"
         );
-        assert_eq!(other_tag(b"no tag"), None);
+        headers.remove(header::ETAG);
+        let nameless = version(&headers, b"page");
+        assert_eq!(nameless, version(&headers, b"page"));
+        assert_ne!(nameless, version(&headers, b"another page"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! ```text
 //!  PUT /page HTTP/1.1            Host: the alias             levee-fetch: the key of the rescue
 //!    Content-Type: message/http                  the response follows, as it would go to a visitor
+//!    If-None-Match: "v-relative"                 replaces what is held, unless it is this version
 //!    levee-copy: pull                            it is to be fetched, from the object's home first
 //! ```
 //!
@@ -123,7 +124,8 @@ impl Core {
             source: source_of(origin, visit.kind),
             body,
         };
-        let Ok(waiting) = fetcher.take_copy(copy, Arc::clone(&self.waker), visit.token) else {
+        let (version, waker) = (version(request), Arc::clone(&self.waker));
+        let Ok(waiting) = fetcher.take_copy(copy, version, waker, visit.token) else {
             return self.refuse(connection, request, visit);
         };
         let tunnel = Tunnel::None;
@@ -131,6 +133,15 @@ impl Core {
         self.begin_flow(connection, request, visit, None, (waiting, to));
         Served::Answered
     }
+}
+
+/// The ETag of the version that is pushed, where another one must not stay.
+fn version(request: &Request<'_, '_>) -> Option<Bytes> {
+    let mut version = None;
+    request.each("if-none-match", &mut |value| {
+        version = Some(Bytes::copy_from_slice(value.trim_ascii()));
+    });
+    version
 }
 
 /// The fields by which the response was chosen; all others are about the push itself.

@@ -1,7 +1,7 @@
 //! Copies: objects that an origin has its rescue servers hold before a visitor asks for them (H3).
 //!
 //! ```text
-//!  held already, and fresh ─────────────────────────────────────────────────▶ held
+//!  held already, and fresh (in the version that is pushed, where it has one) ▶ held
 //!  on its way for a visitor ───────────────────────▶ wait for it ───┐
 //!  the response itself is pushed ─▶ a flight that is filled from it ├─▶ stored, or why not
 //!  to be pulled ───────────────────▶ fetched as for a visitor ──────┘
@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use http::StatusCode;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -29,7 +30,7 @@ use tokio::time::timeout;
 use super::counters::count;
 use super::task::Fetch;
 use super::{Caller, Fetcher, Reply, Shared};
-use crate::cache::{Found, Freshness};
+use crate::cache::{Found, Freshness, Stored};
 use crate::flight::{
     Asker, BodyReceiver, FetchError, Miss, ObjectKey, Overloaded, Party, Progress, Space, Waiting,
     Waker, lock,
@@ -197,11 +198,13 @@ impl Drop for Place {
 
 impl Fetcher {
     /// Takes in a copy of the object that `copy` is about: its body is the response as it went over
-    /// a connection; without a body the object is fetched. The answer tells what became of it. A
-    /// copy for which there is no room now is answered at once.
+    /// a connection; without a body the object is fetched. With a `version` it replaces what is
+    /// held unless that has this very ETag. The answer tells what became of it. A copy for which
+    /// there is no room now is answered at once.
     pub(crate) fn take_copy(
         &self,
         copy: Miss,
+        version: Option<Bytes>,
         waker: Arc<dyn Waker>,
         connection: u64,
     ) -> Result<Waiting, Overloaded> {
@@ -211,7 +214,7 @@ impl Fetcher {
             let (asker, body) = Asker::of(copy);
             let target = String::from_utf8_lossy(&asker.key.target).into_owned();
             let end = match &place {
-                Some(_) => shared.take_copy(asker, body).await,
+                Some(_) => shared.take_copy(asker, version, body).await,
                 None => CopyEnd::Busy,
             };
             drop(place);
@@ -228,15 +231,26 @@ impl Fetcher {
 
 impl Shared {
     /// Cancel safety: dropped half-way, what has come of the copy may still be stored.
-    async fn take_copy(self: &Arc<Self>, asker: Box<Asker>, body: Option<BodyReceiver>) -> CopyEnd {
+    async fn take_copy(
+        self: &Arc<Self>,
+        asker: Box<Asker>,
+        version: Option<Bytes>,
+        body: Option<BodyReceiver>,
+    ) -> CopyEnd {
         let bell = Arc::new(Bell::default());
         let caller = Caller {
             waker: Arc::clone(&bell) as Arc<dyn Waker>,
             connection: 0,
         };
         let (key, headers) = (asker.key.clone(), asker.headers.clone());
+        let is_meant = |stored: &Stored| {
+            let version = version.as_deref();
+            version.is_none_or(|version| stored.head.header("etag") == Some(version))
+        };
         match self.cache.find(key.borrowed(), &headers, self.now()) {
-            Found::Object(stored) if stored.freshness(self.now()) == Freshness::Fresh => {
+            Found::Object(stored)
+                if stored.freshness(self.now()) == Freshness::Fresh && is_meant(&stored) =>
+            {
                 return CopyEnd::Held;
             }
             // Pushed, it says for itself whether that has changed.
@@ -253,28 +267,30 @@ impl Shared {
         };
         let limit = self.settings.total_timeout;
         let read = timeout(limit, bell.read_to_end(waiting)).await;
-        let is_held = || self.holds(&key, &headers);
+        let held = self.usable(&key, &headers);
         let said: Option<CopyEnd> = lock(&said).take();
         match (
             read.unwrap_or(ReadEnd::Failed(FetchError::BodyTimeout)),
             said,
         ) {
-            (ReadEnd::Whole, _) if is_held() => CopyEnd::Stored,
+            (ReadEnd::Whole, _) if held.as_deref().is_some_and(is_meant) => CopyEnd::Stored,
             (_, Some(said)) => said,
+            // A visitor's fetch was faster and has brought another version.
+            (ReadEnd::Whole, None) if held.is_some() => CopyEnd::Busy,
             (ReadEnd::Failed(error), None) => CopyEnd::of(error),
             (ReadEnd::Whole | ReadEnd::Unkept, None) => CopyEnd::NotToBeKept,
         }
     }
 
-    /// Whether a visitor with these headers would be answered from the cache.
-    fn holds(&self, key: &ObjectKey, headers: &[(bytes::Bytes, bytes::Bytes)]) -> bool {
+    /// What a visitor with these headers would be given from the cache.
+    fn usable(&self, key: &ObjectKey, headers: &[(Bytes, Bytes)]) -> Option<Arc<Stored>> {
         match self.cache.find(key.borrowed(), headers, self.now()) {
             Found::Object(stored) => match stored.freshness(self.now()) {
                 // What is shown while it is renewed makes nobody wait either.
-                Freshness::Fresh | Freshness::Spared | Freshness::Shown => true,
-                Freshness::Stale => false,
+                Freshness::Fresh | Freshness::Spared | Freshness::Shown => Some(stored),
+                Freshness::Stale => None,
             },
-            Found::Passes | Found::Nothing => false,
+            Found::Passes | Found::Nothing => None,
         }
     }
 

@@ -107,6 +107,33 @@ fn a_copy_is_there_before_anybody_asks() {
 }
 
 #[test]
+fn a_copy_of_another_version_replaces_what_a_visitor_has_had_fetched() {
+    let address = origin(|_| {
+        ok(
+            "ETag: \"v\"\r\nVary: Accept-Encoding\r\nConnection: close\r\n",
+            "fetched",
+        )
+    });
+    let running = rescue_server(address);
+    for _ in 0..3 {
+        assert_eq!(visit(&running).text(), "fetched");
+    }
+    let version = "If-None-Match: \"v-relative\"\r\n";
+    let page = ok("ETag: \"v-relative\"\r\n", "rewritten");
+    let push_version = || {
+        let lines = format!("{KEY}{MESSAGE}{CODINGS}{version}");
+        running.ask(&put(ALIAS, &lines, &page)).status
+    };
+    assert_eq!(push_version(), 201);
+    assert_eq!(visit(&running).text(), "rewritten");
+    let plain = format!("GET /a HTTP/1.1\r\nHost: {ALIAS}\r\n\r\n");
+    assert_eq!(running.ask(&plain).text(), "rewritten", "in any coding");
+    assert_eq!(push_version(), 200, "it is there");
+    assert_eq!(push(&running, &ok("", "another")).status, 200);
+    assert_eq!(visit(&running).text(), "rewritten");
+}
+
+#[test]
 fn a_copy_comes_in_pieces_as_well() {
     let (running, asked) = cast();
     let mut client = running.connect();
