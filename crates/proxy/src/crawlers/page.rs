@@ -5,7 +5,7 @@
 //! nothing is said, the end of the path tells.
 
 /// What pages are made of, by the end of the path.
-const PARTS: &[&str] = &[
+const PARTS: [&str; 43] = [
     "apng",
     "avif",
     "avi",
@@ -51,6 +51,37 @@ const PARTS: &[&str] = &[
     "woff2",
 ];
 
+/// No such end is longer.
+const PART_BYTES_MAX: usize = 11;
+
+/// The same as numbers, in order: every request is looked up in them.
+const KEYS: [u128; PARTS.len()] = {
+    let mut keys = [0; PARTS.len()];
+    let mut next = 0;
+    while next < PARTS.len() {
+        let key = key(PARTS[next].as_bytes());
+        let mut place = next;
+        while place > 0 && keys[place - 1] > key {
+            keys[place] = keys[place - 1];
+            place -= 1;
+        }
+        keys[place] = key;
+        next += 1;
+    }
+    keys
+};
+
+/// The letters of `ending`, large ones as small ones, in one number.
+const fn key(ending: &[u8]) -> u128 {
+    assert!(ending.len() <= PART_BYTES_MAX);
+    let (mut key, mut next) = (0, 0);
+    while next < ending.len() {
+        key = key << 8 | ending[next].to_ascii_lowercase() as u128;
+        next += 1;
+    }
+    key
+}
+
 /// Parameters that say where a visitor came from, and that are another one for each.
 const ORIGINS: &[&str] = &[
     "igsh", "igshid", "mc_cid", "mc_eid", "srsltid", "_ga", "_gl",
@@ -61,11 +92,14 @@ pub(crate) fn is_page(path: &str, destination: Option<&[u8]>) -> bool {
     if let Some(destination) = destination {
         return matches!(destination, b"document" | b"iframe" | b"frame");
     }
-    let last = path.rsplit('/').next().unwrap_or_default();
-    let Some((_, ending)) = last.rsplit_once('.') else {
-        return true;
-    };
-    !PARTS.iter().any(|part| part.eq_ignore_ascii_case(ending))
+    let path = path.as_bytes();
+    let looked_at = path.iter().rev().take(PART_BYTES_MAX + 1);
+    let length = looked_at.take_while(|&&byte| byte != b'.' && byte != b'/');
+    let (rest, ending) = path.split_at(path.len() - length.count());
+    let is_part = rest.last() == Some(&b'.')
+        && ending.len() <= PART_BYTES_MAX
+        && KEYS.binary_search(&key(ending)).is_ok();
+    !is_part
 }
 
 /// The parameters of `target`, path and query, that belong to the page.
@@ -101,6 +135,17 @@ mod tests {
         assert!(!is_page("/api/items/7", Some(b"empty")));
         assert!(!is_page("/photo?id=7", Some(b"image")));
         assert!(is_page("/file.png", Some(b"document")));
+    }
+
+    #[test]
+    fn each_part_is_known_by_its_end_alone() {
+        for part in PARTS {
+            assert!(!is_page(&format!("/a/{part}.{part}"), None), "{part}");
+            assert!(is_page(&format!("/a.b/{part}"), None), "{part}");
+            assert!(is_page(&format!("/a.{part}x"), None) || PARTS.contains(&&*format!("{part}x")));
+        }
+        assert!(is_page("/a.a-long-ending-of-a-name", None));
+        assert!(is_page("", None));
     }
 
     #[test]

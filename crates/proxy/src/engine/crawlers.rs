@@ -33,7 +33,7 @@ impl Core {
     ) -> Option<Block> {
         let is_visitors = matches!(kind, Kind::Own | Kind::Rescue { .. });
         let found = match is_visitors && request.path != ROBOTS {
-            true => self.judge(connection, request, ask.file_bytes),
+            true => self.judge(connection, request, ask),
             false => Finding::READER,
         };
         self.note_visitor(connection, found.visitor);
@@ -49,7 +49,7 @@ impl Core {
         found.block
     }
 
-    fn judge(&mut self, connection: &Connection, request: &Request<'_, '_>, bytes: u64) -> Finding {
+    fn judge(&mut self, connection: &Connection, request: &Request<'_, '_>, ask: &Ask) -> Finding {
         let address = self.visitor(connection, request);
         let is_proxys = is_trusted(self.sites.trusted(), address);
         let relayed = match address == connection.peer.ip() {
@@ -65,18 +65,21 @@ impl Core {
             agent_hash: self.hasher.hash_one(agent),
             address,
             certainty: certainty(address, relayed),
-            page: asks_for_page.then(|| self.page(request)),
-            bytes,
+            page: asks_for_page.then(|| self.page(request, ask)),
+            bytes: ask.file_bytes,
         };
         let rules = self.sites.crawlers();
         self.crawlers.find(self.now, rules, &traits)
     }
 
-    fn page(&self, request: &Request<'_, '_>) -> u64 {
-        let path = self.hasher.hash_one((request.host, request.path));
-        page_query(request.target).fold(path, |hash, parameter| {
-            self.hasher.hash_one((hash, parameter))
-        })
+    fn page(&self, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+        let page = self.hash_without_query(request, ask);
+        match request.target.len() == request.path.len() {
+            true => page,
+            false => page_query(request.target).fold(page, |hash, parameter| {
+                self.hasher.hash_one((hash, parameter))
+            }),
+        }
     }
 
     fn note_visitor(&self, connection: &mut Connection, visitor: Visitor) {

@@ -89,7 +89,7 @@ impl Core {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
-                self.note_arrival(request, &visit, &ask, path_hash);
+                self.note_arrival(request, &visit, &ask);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask, block);
@@ -114,13 +114,7 @@ impl Core {
     /// may answer is noted without its size, so that it never becomes hot. What others ask for to
     /// have it copied is no crowd: it would make a resource hotter that it is copied. Who comes
     /// back was noted when he came first.
-    fn note_arrival(
-        &mut self,
-        request: &Request<'_, '_>,
-        visit: &Visit,
-        ask: &Ask,
-        path_hash: u64,
-    ) {
+    fn note_arrival(&mut self, request: &Request<'_, '_>, visit: &Visit, ask: &Ask) {
         match visit.kind {
             // Nobody else has any use for a copy of what a crawler asks for.
             _ if ask.visitor.is_crawler() => return,
@@ -136,7 +130,7 @@ impl Core {
         }
         self.note_codings(request);
         let arrival = Arrival {
-            hash: resource_hash(&self.hasher, path_hash, request.host),
+            hash: self.hash_without_query(request, ask),
             bytes: match ask.redirectable {
                 Redirectability::Allowed => ask.file_bytes,
                 Redirectability::Never => 0,
@@ -159,6 +153,14 @@ impl Core {
             Route::Rescued(origin) => Kind::Rescue { slot: origin.slot },
             Route::Own(_) if self.fetch_link(request).is_some() => Kind::Fetch,
             Route::Own(_) | Route::Restored(_) | Route::Expired(_) | Route::Nobody => Kind::Own,
+        }
+    }
+
+    /// Hash of the host and the path, of a request for which `ask` was made.
+    pub(super) fn hash_without_query(&self, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+        match request.target.len() == request.path.len() {
+            true => ask.resource_hash,
+            false => resource_hash(&self.hasher, ask.path_hash, request.host),
         }
     }
 
