@@ -193,6 +193,11 @@ fn value_of(parameter: &str) -> Option<Cow<'_, str>> {
         return None;
     }
     let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    // Told by its length where it cannot be ours: nothing is decoded for most queries.
+    let encoded = name.bytes().filter(|&byte| byte == b'%').count();
+    if name.len() != BACK_PARAMETER.len() + 2 * encoded {
+        return None;
+    }
     (decoded(name) == BACK_PARAMETER).then(|| decoded(value))
 }
 
