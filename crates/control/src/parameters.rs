@@ -213,6 +213,9 @@ impl Parameters {
         check("rescue.threshold_cutoff", cutoff, fits, "[80 %, 100 %)");
         let fits = self.usable > 0.0 && self.usable <= 1.0;
         check("link.usable", self.usable, fits, "(0 %, 100 %]");
+        let (share, fits) = (self.crawler_share, self.crawler_share > 0.0);
+        let fits = fits && share <= 1.0;
+        check("crawlers.share", share, fits, "(0 %, 100 %]");
     }
 
     fn check_times(&self, complaints: &mut Vec<ParameterError>) {
@@ -352,6 +355,7 @@ mod tests {
         parameters.interval = Duration::from_millis(99);
         parameters.low_intervals = 0;
         parameters.usable = 1.01;
+        parameters.crawler_share = 0.0;
         parameters.origins_max = 65;
         parameters.alias_host = "a.b".to_owned();
         let complaints = parameters.check().unwrap_err();
@@ -364,6 +368,7 @@ mod tests {
                 "rescue.threshold_high",
                 "rescue.threshold_cutoff",
                 "link.usable",
+                "crawlers.share",
                 "rescue.interval",
                 "rescue.low_intervals",
                 "rescue.origins_max",

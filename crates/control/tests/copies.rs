@@ -342,6 +342,33 @@ fn rescue_servers_that_hang_leave_room_for_others_and_then_rest_longer_each_time
 }
 
 #[test]
+fn a_home_that_hangs_gives_way_to_the_next() {
+    let mut brain = brain(Law::Combined, Replication::Home);
+    let links = draft(&mut brain, 3);
+    let hanging = links[0];
+    let mut under_way = orders(&brain.handle(at(4), several(12)));
+    let mut held = BTreeSet::new();
+    for second in 4..50 {
+        while let Some(order) = under_way.pop() {
+            if order.link == hanging {
+                continue;
+            }
+            let end = ended(order.link, &order.url, CopyOutcome::Held);
+            under_way.extend(orders(&brain.handle(at(second), end)));
+            held.insert(order.url);
+        }
+        let mut sample = own(900);
+        for &link in &links {
+            sample = fixtures::with_redirects(sample, link, 400);
+        }
+        under_way.extend(orders(
+            &brain.handle(at(second + 1), Input::IntervalEnded(sample)),
+        ));
+    }
+    assert_eq!(held.len(), 12);
+}
+
+#[test]
 fn a_newcomer_is_given_what_is_hot_by_the_others_and_one_that_leaves_is_forgotten() {
     let mut brain = brain(Law::Combined, Replication::Home);
     let links = draft(&mut brain, 2);

@@ -213,7 +213,8 @@ impl BrainTask {
             None => Ok(()),
             Some(why) => Err(why),
         };
-        if begun.send(answer).is_err() {
+        // Only a drill that was begun: another may be under way.
+        if let Err(Ok(())) = begun.send(answer) {
             // Whoever asked has left meanwhile.
             self.handle(Input::DrillStopped(DrillStop::ClientLost), sampler);
         }

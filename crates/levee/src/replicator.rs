@@ -134,9 +134,9 @@ pub struct CopiedSite {
     pub bytes_max: u64,
 }
 
-/// Time for which the longest copy may fill the link: half of what it may take, because others use
-/// the link as well.
-const FILLING_MAX: Duration = Duration::from_secs(15);
+/// Time for which the longest copy may fill the link: so eight of them, and what else the link
+/// carries, are done before the first is given up and its rescue server taken for slow.
+const FILLING_MAX: Duration = Duration::from_secs(3);
 
 impl CopiedSite {
     /// The longest body that is pushed over a link of this rate.

@@ -399,7 +399,8 @@ async fn the_address_in_an_sos_must_be_the_peers_or_the_registered_one() {
 
 #[tokio::test]
 async fn an_offer_of_a_place_that_must_not_be_spoken_to_is_refused() {
-    for address in ["0.0.0.0", "224.0.0.1"] {
+    // The last is a bystander's.
+    for address in ["0.0.0.0", "224.0.0.1", "9.9.9.9"] {
         let mut stage = Stage::set(settings()).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         stage.obeys(call(OUT, listener.local_addr().unwrap()));

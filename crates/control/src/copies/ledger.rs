@@ -44,6 +44,9 @@ const EMBEDDED_MAX: usize = 64;
 /// Control intervals after which an order counts as failed that nobody answered.
 const PATIENCE: u32 = 30;
 
+/// The same at least: the shell gives a copy half a minute, however short an interval is.
+const PATIENCE_MIN: Duration = Duration::from_secs(30);
+
 /// Control intervals for which a rescue server is left alone with a resource after a failure; twice
 /// as many each time, up to [`REST_MAX`].
 const REST_MIN: u32 = 2;
@@ -387,8 +390,12 @@ impl CopyLedger {
             let Some(resource) = self.resources.get_mut(&url) else {
                 continue;
             };
-            let until = now + rules.interval * PATIENCE;
-            for (link, means) in resource.wanted(now, &url, members, rules) {
+            let until = now + (rules.interval * PATIENCE).max(PATIENCE_MIN);
+            let shares = &self.shares;
+            let is_trusted = |link| shares.is_trusted(now, link, &under_way);
+            let trusted = members.iter().filter(|one| is_trusted(one.link));
+            let wanted = resource.wanted(now, &url, &trusted.collect::<Vec<_>>(), rules);
+            for (link, means) in wanted {
                 if !self.shares.allow(now, link, &under_way) {
                     continue;
                 }
@@ -481,7 +488,7 @@ impl HotResource {
         &self,
         now: Timestamp,
         url: &str,
-        members: &[Member],
+        members: &[&Member],
         rules: &CopyRules,
     ) -> Vec<(LinkId, CopyMeans)> {
         let target = url.find('/').map_or("", |path| &url[path..]);

@@ -72,6 +72,20 @@ impl Shares {
         under_way.values().sum::<usize>() < ORDERS_MAX
     }
 
+    /// Whether `link` is asked at all: another home is found for what would go to one that rests,
+    /// or that is doubted and has its one order.
+    pub(super) fn is_trusted(
+        &self,
+        now: Timestamp,
+        link: LinkId,
+        under_way: &BTreeMap<LinkId, usize>,
+    ) -> bool {
+        let Some(rest) = self.late.get(&link) else {
+            return true;
+        };
+        now >= rest.until && !under_way.contains_key(&link)
+    }
+
     /// Whether `link` may get an order beside those that are `under_way`.
     pub(super) fn allow(
         &self,

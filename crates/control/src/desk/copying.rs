@@ -4,7 +4,7 @@ use levee_vocab::LinkId;
 
 use super::Desk;
 use crate::copies::{CopyNews, CopyOutcome, CopyRules, Member};
-use crate::hotspot::HotSpotOutput;
+use crate::hotspot::{HotSpotOutput, HotSpotStep};
 use crate::law::Law;
 use crate::output::Output;
 use crate::parameters::Parameters;
@@ -31,7 +31,8 @@ impl Desk {
     pub(crate) fn note_steps(&mut self, steps: &[HotSpotOutput]) {
         let is_ours = |one: &&HotSpotOutput| {
             let host = one.url.split('/').next().unwrap_or_default();
-            !self.aliases.leads_to_another(host)
+            // It may have become hot before: then it must be able to cool down.
+            one.step == HotSpotStep::Normal || !self.aliases.leads_to_another(host)
         };
         let ours: Vec<HotSpotOutput> = steps.iter().filter(is_ours).cloned().collect();
         let news = self.copies.step(self.now, &ours);

@@ -294,11 +294,17 @@ impl LinkTask {
         }
     }
 
-    /// Copies are sent to where an offer says, so nobody may offer a place inside of our own
-    /// network.
+    /// Copies are sent to where an offer says, so nobody may offer another's place, nor one inside
+    /// of our own network.
     async fn take_offer(&mut self, offer: Offer) -> Belief {
         let private = self.context.settings.private_addresses;
-        match check_range(offer.address, private) {
+        let book = Arc::clone(&self.context.address_book);
+        let peer = self.peer.address.ip();
+        let checked = match self.other.as_ref().map(|site| site.host.clone()) {
+            Some(site) => check_caller(&site, offer.address, peer, private, &*book).await,
+            None => check_range(offer.address, private),
+        };
+        match checked {
             Ok(()) => {
                 self.tell(Event::Accepted(offer)).await;
                 Belief::Given

@@ -89,7 +89,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Its registry knows `www.origin.com` at 1.2.3.4.
+    /// Its registry knows `www.origin.com` at 1.2.3.4, and `www.rescue.com` at 5.6.7.8.
     pub async fn set(settings: LinkSettings) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -97,7 +97,11 @@ impl Stage {
             "www.origin.com".parse().unwrap(),
             "1.2.3.4".parse().unwrap(),
         );
-        let book = Arc::new(Known(BTreeMap::from([origin])));
+        let rescue = (
+            "www.rescue.com".parse().unwrap(),
+            "5.6.7.8".parse().unwrap(),
+        );
+        let book = Arc::new(Known(BTreeMap::from([origin, rescue])));
         let (sender, events) = mpsc::channel(64);
         let charged = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&charged);
