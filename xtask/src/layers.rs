@@ -58,6 +58,12 @@ pub const LAYERS: &[Layer] = &[
         may_use: &["levee-vocab", "levee-wire"],
     },
     Layer {
+        folder: "crates/trust",
+        package: "levee-trust",
+        ring: Ring::Pure,
+        may_use: &["levee-vocab"],
+    },
+    Layer {
         folder: "crates/control",
         package: "levee-control",
         ring: Ring::Pure,
@@ -107,6 +113,7 @@ pub const LAYERS: &[Layer] = &[
             "levee-wire",
             "levee-page",
             "levee-registry",
+            "levee-trust",
             "levee-control",
             "levee-sim",
             "levee-net",
@@ -142,11 +149,13 @@ pub const LAYERS: &[Layer] = &[
 /// Packages of others that the pure ring may use: none of them can reach a clock or a socket.
 const PURE_MAY_USE: &[&str] = &[
     "aho-corasick",
+    "aws-lc-rs",
     "base64",
     "encoding_rs",
     "htmlize",
     "memchr",
     "thiserror",
+    "time",
     "url",
 ];
 

@@ -1,0 +1,165 @@
+//! Knows signed messages again, so that a recorded one is worth nothing.
+//!
+//! Each signed message carries a stamp. One that is further from our clock than
+//! [`CLOCK_SKEW_MAX`] is refused whatever it says; of the others each key's stamps are kept until
+//! they are too old anyway, so memory is bounded by the members and by a limit for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::stamp::CLOCK_SKEW_MAX;
+use crate::{PublicKey, UnixMillis};
+
+/// The stamps of the last two minutes.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayWindow {
+    seen: BTreeMap<PublicKey, BTreeSet<UnixMillis>>,
+    /// When the stamps of all keys were last looked through.
+    swept: UnixMillis,
+}
+
+/// Why a stamp is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Stale {
+    /// Its time has passed.
+    #[error(
+        "signed {} s ago: recorded and replayed, or the clocks of the two machines differ \
+         by more than {} s",
+        .0.as_secs(), CLOCK_SKEW_MAX.as_secs()
+    )]
+    TooOld(Duration),
+    /// Its time has not come.
+    #[error(
+        "signed {} s in the future: the clocks of the two machines differ by more than {} s",
+        .0.as_secs(), CLOCK_SKEW_MAX.as_secs()
+    )]
+    FromTheFuture(Duration),
+    /// It was here before.
+    #[error("received before: recorded and replayed")]
+    Replayed,
+    /// More messages of one key than anybody needs.
+    #[error("too many signed messages of one key within two minutes")]
+    TooMany,
+}
+
+impl ReplayWindow {
+    /// Takes the stamp of a message whose signature has been checked. Each is taken once.
+    ///
+    /// # Errors
+    /// When the stamp is too far from `now`, or was taken before.
+    pub fn take(
+        &mut self,
+        key: &PublicKey,
+        stamp: UnixMillis,
+        now: UnixMillis,
+    ) -> Result<(), Stale> {
+        check_clock(stamp, now)?;
+        let oldest = UnixMillis(now.0.saturating_sub(CLOCK_SKEW_MAX.as_millis() as u64));
+        self.sweep(oldest, now);
+        let seen = self.seen.entry(*key).or_default();
+        *seen = seen.split_off(&oldest);
+        if seen.contains(&stamp) {
+            return Err(Stale::Replayed);
+        }
+        if seen.len() >= STAMPS_PER_KEY_MAX {
+            return Err(Stale::TooMany);
+        }
+        seen.insert(stamp);
+        Ok(())
+    }
+
+    /// Stamps that are held now.
+    pub fn held(&self) -> usize {
+        self.seen.values().map(BTreeSet::len).sum()
+    }
+
+    /// Once a second is often enough: thousands of members may each send several.
+    fn sweep(&mut self, oldest: UnixMillis, now: UnixMillis) {
+        if now.since(self.swept) < SWEEP_EVERY {
+            return;
+        }
+        self.swept = now;
+        self.seen.retain(|_, stamps| {
+            *stamps = stamps.split_off(&oldest);
+            !stamps.is_empty()
+        });
+    }
+}
+
+/// Checks that a stamp is of about now.
+fn check_clock(stamp: UnixMillis, now: UnixMillis) -> Result<(), Stale> {
+    let (behind, ahead) = (now.since(stamp), stamp.since(now));
+    if behind > CLOCK_SKEW_MAX {
+        return Err(Stale::TooOld(behind));
+    }
+    if ahead > CLOCK_SKEW_MAX {
+        return Err(Stale::FromTheFuture(ahead));
+    }
+    Ok(())
+}
+
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// A site in distress asks a rescue server once in some seconds.
+pub const STAMPS_PER_KEY_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixMillis = UnixMillis(1_000_000);
+
+    fn key(byte: u8) -> PublicKey {
+        PublicKey::from_bytes([byte; 32])
+    }
+
+    #[test]
+    fn a_message_is_taken_once_whatever_the_order() {
+        let mut window = ReplayWindow::default();
+        let mut take = |by, stamp| window.take(&key(by), UnixMillis(stamp), NOW);
+        assert_eq!(take(1, 1_000_000), Ok(()));
+        assert_eq!(take(1, 999_999), Ok(()));
+        assert_eq!(take(1, 1_000_000), Err(Stale::Replayed));
+        assert_eq!(take(2, 1_000_000), Ok(()));
+    }
+
+    #[test]
+    fn clocks_may_differ_by_a_minute_and_no_more() {
+        let mut window = ReplayWindow::default();
+        let mut take = |stamp| window.take(&key(1), UnixMillis(stamp), NOW);
+        assert_eq!(take(940_000), Ok(()));
+        assert_eq!(take(1_060_000), Ok(()));
+        let late = Duration::from_millis(60_001);
+        assert_eq!(take(939_999), Err(Stale::TooOld(late)));
+        assert_eq!(take(1_060_001), Err(Stale::FromTheFuture(late)));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_too_old_anyway() {
+        let mut window = ReplayWindow::default();
+        for second in 0..1000 {
+            let stamp = UnixMillis(NOW.0 + second * 1000);
+            let mut take = || window.take(&key(1), stamp, stamp);
+            assert_eq!(take(), Ok(()));
+            assert_eq!(take(), Err(Stale::Replayed));
+        }
+        assert_eq!(window.held(), 61);
+        let end = UnixMillis(NOW.0 + 999_000);
+        for second in 0..1000 {
+            let stamp = UnixMillis(NOW.0 + second * 1000);
+            assert!(window.take(&key(1), stamp, end).is_err());
+        }
+    }
+
+    #[test]
+    fn one_key_fills_only_its_own_part() {
+        let mut window = ReplayWindow::default();
+        for stamp in 0..STAMPS_PER_KEY_MAX as u64 {
+            assert_eq!(window.take(&key(1), UnixMillis(NOW.0 + stamp), NOW), Ok(()));
+        }
+        let more = UnixMillis(NOW.0 - 1);
+        assert_eq!(window.take(&key(1), more, NOW), Err(Stale::TooMany));
+        assert_eq!(window.take(&key(2), more, NOW), Ok(()));
+    }
+}
