@@ -30,6 +30,11 @@ const TOOLS: &[Tool] = &[
         for_what: "examples of the guide, and redirects as a person follows them",
     },
     Tool {
+        program: "dig",
+        package: "bind9-dnsutils",
+        for_what: "questions to name servers, BIND's and ours",
+    },
+    Tool {
         program: "dpkg-shlibdeps",
         package: "dpkg-dev",
         for_what: "the libraries that the Debian package names",
@@ -63,6 +68,11 @@ const TOOLS: &[Tool] = &[
         program: "make",
         package: "make",
         for_what: "the build of jemalloc",
+    },
+    Tool {
+        program: "named",
+        package: "bind9",
+        for_what: "the name server that takes our updates, and copies of our zones",
     },
     Tool {
         program: "nc",

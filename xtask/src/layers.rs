@@ -87,6 +87,12 @@ pub const LAYERS: &[Layer] = &[
         may_use: &["levee-vocab"],
     },
     Layer {
+        folder: "crates/dns",
+        package: "levee-dns",
+        ring: Ring::Shell,
+        may_use: &["levee-vocab"],
+    },
+    Layer {
         folder: "crates/observe",
         package: "levee-observe",
         ring: Ring::Shell,
@@ -117,6 +123,7 @@ pub const LAYERS: &[Layer] = &[
             "levee-control",
             "levee-sim",
             "levee-net",
+            "levee-dns",
             "levee-observe",
             "levee-page",
             "levee-proxy",

@@ -1,0 +1,16 @@
+//! DNS as the first level of load distribution (R10): records that follow the load.
+//!
+//! A [`Zone`] is where records are changed: [`RemoteZone`] sends signed updates (RFC 2136, TSIG) to
+//! a name server. What is to be changed, and when it is tried again, is decided without I/O.
+//! Messages and signatures are hickory's. Nothing here resolves names for others.
+
+mod exchange;
+mod key;
+mod name;
+mod remote;
+mod zone;
+
+pub use key::{TsigKey, TsigKeyError};
+pub use name::{DomainName, DomainNameError};
+pub use remote::RemoteZone;
+pub use zone::{Cause, Change, Doing, Edit, Expected, Kind, Record, Value, Zone, ZoneError};
