@@ -126,15 +126,8 @@ impl Community {
             }) {
                 let lifetime = offer.period * LIFETIME_PERIODS;
                 let Offer { site, rescue, .. } = offer.clone();
-                if let Err(error) = registry
-                    .register(Entry {
-                        site,
-                        rescue,
-                        free,
-                        lifetime,
-                    })
-                    .await
-                {
+                let entry = Entry::new(site, rescue, free, lifetime);
+                if let Err(error) = registry.register(entry).await {
                     tracing::debug!(%error, "not registered");
                 }
             }

@@ -21,7 +21,7 @@ use levee_control::Candidate;
 use levee_observe::RegistryStatus;
 use levee_vocab::HostName;
 use levee_wire::ParseError;
-use levee_wire::registry::{Entry, Reply, Request};
+use levee_wire::registry::{Entry, Farewell, Reply, Request, Search};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -244,7 +244,7 @@ impl Directory for RegistryClient {
     }
 
     async fn deregister(&self, site: HostName) -> Result<(), DirectoryError> {
-        match self.ask(Request::Deregister(site)).await? {
+        match self.ask(Request::Deregister(Farewell::new(site))).await? {
             Reply::Removed(_) => Ok(()),
             Reply::Registered(_) | Reply::Found(_) | Reply::Refused(_) => Err(self.wrong_kind()),
         }
@@ -253,7 +253,12 @@ impl Directory for RegistryClient {
     async fn search(&self, count: usize) -> Result<Vec<Candidate>, DirectoryError> {
         let except = Some(self.site.clone());
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        match self.ask(Request::Search { count, except }).await? {
+        let search = Search {
+            count,
+            except,
+            ..Search::default()
+        };
+        match self.ask(Request::Search(search)).await? {
             Reply::Found(entries) => Ok(entries.into_iter().map(candidate).collect()),
             Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
         }

@@ -82,15 +82,13 @@ fn name(text: &str) -> HostName {
 }
 
 fn entry(site: &str, kilobytes: u64) -> Entry {
-    Entry {
-        site: WebAddress {
-            host: name(site),
-            port: 8080,
-        },
-        rescue: "127.0.0.1:7401".parse().unwrap(),
-        free: ByteRate::from_kilobytes(kilobytes),
-        lifetime: Duration::from_secs(30),
-    }
+    let (host, port) = (name(site), 8080);
+    Entry::new(
+        WebAddress { host, port },
+        "127.0.0.1:7401".parse().unwrap(),
+        ByteRate::from_kilobytes(kilobytes),
+        Duration::from_secs(30),
+    )
 }
 
 fn client(registry: SocketAddr) -> RegistryClient {

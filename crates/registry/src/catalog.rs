@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
+use levee_wire::registry::Proof;
 
 /// An entry and how long it is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,10 @@ pub struct Held {
     pub owner: IpAddr,
     /// When it is forgotten.
     pub expires: Timestamp,
+    /// The site's counter; 0 where it gave none.
+    pub stamp: u64,
+    /// That it was the site who said so; passed on as it came.
+    pub proof: Option<Proof>,
 }
 
 /// What happened to the catalog: for the log, and for the other registries of a mesh.

@@ -5,12 +5,13 @@
 //! can send a crowd to a bystander, or take another site's place. The limits keep one address from
 //! filling the registry.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
 use levee_wire::AddressRange;
-use levee_wire::registry::{Entry, Refusal, Reply, Request};
+use levee_wire::registry::{Entry, Refusal, Reply, Request, Search};
 
 use crate::catalog::{Catalog, Change, Held};
 
@@ -83,6 +84,9 @@ pub struct RegistryLimits {
     pub lifetime_max: Duration,
     /// Most entries that one search finds.
     pub found_max: usize,
+    /// Most entries that one search looks at: where one domain fills the registry, a search for
+    /// diverse ones must not cost all of it.
+    pub looked_at_max: usize,
     /// Whose address may be registered.
     pub address_rule: AddressRule,
     /// Whether addresses of inner networks may be registered.
@@ -101,6 +105,7 @@ impl Default for RegistryLimits {
             // A site that died is offered for at most this long.
             lifetime_max: Duration::from_secs(3600),
             found_max: 64,
+            looked_at_max: 1024,
             address_rule: AddressRule::AskersOwn,
             private_addresses: PrivateAddresses::Refused,
         }
@@ -175,13 +180,11 @@ impl Registry {
                 Ok((lifetime, change)) => (Reply::Registered(lifetime), Some(change)),
                 Err(refusal) => (Reply::Refused(refusal), None),
             },
-            Request::Deregister(site) => match self.deregister(asker, &site) {
+            Request::Deregister(farewell) => match self.deregister(asker, &farewell.site) {
                 Ok(change) => (Reply::Removed(u32::from(change.is_some())), change),
                 Err(refusal) => (Reply::Refused(refusal), None),
             },
-            Request::Search { count, except } => {
-                (Reply::Found(self.search(now, count, except.as_ref())), None)
-            }
+            Request::Search(search) => (Reply::Found(self.search(now, &search)), None),
             Request::Query(site) => {
                 let found = self.catalog.find(&site).map(|held| entry(now, held));
                 (Reply::Found(found.into_iter().collect()), None)
@@ -213,6 +216,8 @@ impl Registry {
             free: entry.free,
             owner,
             expires: now + lifetime,
+            stamp: entry.stamp,
+            proof: entry.proof,
         });
         Ok((lifetime, change))
     }
@@ -225,13 +230,23 @@ impl Registry {
         }
     }
 
-    fn search(&self, now: Timestamp, count: u32, except: Option<&HostName>) -> Vec<Entry> {
-        let count = usize::try_from(count).unwrap_or(usize::MAX);
+    fn search(&self, now: Timestamp, search: &Search) -> Vec<Entry> {
+        let limits = &self.limits;
+        let count_max = usize::try_from(search.count).unwrap_or(usize::MAX);
+        let mut of_domain: BTreeMap<&str, u32> = BTreeMap::new();
         let others = self
             .catalog
             .best()
-            .filter(|held| Some(&held.site.host) != except);
-        let found = others.take(count.min(self.limits.found_max));
+            .filter(|held| Some(&held.site.host) != search.except.as_ref());
+        let diverse = others.take(limits.looked_at_max).filter(|held| {
+            let Some(most) = search.per_domain else {
+                return true;
+            };
+            let found = of_domain.entry(held.site.host.domain()).or_default();
+            *found += 1;
+            *found <= most
+        });
+        let found = diverse.take(count_max.min(limits.found_max));
         found.map(|held| entry(now, held)).collect()
     }
 
@@ -273,5 +288,7 @@ fn entry(now: Timestamp, held: &Held) -> Entry {
         rescue: held.rescue,
         free: held.free,
         lifetime: held.expires.since(now),
+        stamp: held.stamp,
+        proof: held.proof.clone(),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use levee_registry::{Asker, Input, Output, Registry, RegistryLimits};
 use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
-use levee_wire::registry::{Entry, Refusal, Reply, Request};
+use levee_wire::registry::{Entry, Farewell, Refusal, Reply, Request, Search};
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
@@ -48,7 +48,7 @@ impl Model {
                 self.list = rest;
                 Reply::Registered(entry.lifetime)
             }
-            Request::Deregister(site) => {
+            Request::Deregister(Farewell { site, .. }) => {
                 if foreign(&self.list, site) {
                     return Reply::Refused(Refusal::Taken);
                 }
@@ -56,7 +56,7 @@ impl Model {
                 self.list.retain(|(entry, _, _)| entry.site.host != *site);
                 Reply::Removed((before - self.list.len()) as u32)
             }
-            Request::Search { count, except } => {
+            Request::Search(Search { count, except, .. }) => {
                 let offers = self.list.iter().filter(|(entry, _, _)| {
                     Some(&entry.site.host) != except.as_ref() && entry.free > ByteRate::ZERO
                 });
@@ -108,12 +108,12 @@ prop_compose! {
         kilobytes in 0_u64..4,
         seconds in 2_u64..20,
     ) -> Entry {
-        Entry {
-            site: WebAddress { host, port: 80 },
-            rescue: SocketAddr::new(address(owner), 7401),
-            free: ByteRate::from_kilobytes(kilobytes),
-            lifetime: Duration::from_secs(seconds),
-        }
+        Entry::new(
+            WebAddress { host, port: 80 },
+            SocketAddr::new(address(owner), 7401),
+            ByteRate::from_kilobytes(kilobytes),
+            Duration::from_secs(seconds),
+        )
     }
 }
 
@@ -127,9 +127,14 @@ fn step() -> impl Strategy<Value = Step> {
     });
     let request = prop_oneof![
         entry().prop_map(Request::Register),
-        site().prop_map(Request::Deregister),
+        site().prop_map(|site| Request::Deregister(Farewell::new(site))),
         (0_u32..6, prop::option::of(site()))
-            .prop_map(|(count, except)| Request::Search { count, except }),
+            .prop_map(|(count, except)| Search {
+                count,
+                except,
+                ..Search::default()
+            })
+            .prop_map(Request::Search),
         site().prop_map(Request::Query),
         Just(Request::Unknown("X".to_owned())),
     ];

@@ -367,3 +367,36 @@ fn an_unknown_command_is_answered_and_does_no_harm() {
     assert_eq!(outputs, [answer]);
     assert!(Duration::ZERO < RegistryLimits::default().lifetime_min);
 }
+
+#[test]
+fn a_search_finds_at_most_so_many_of_one_domain() {
+    let mut r = registry();
+    for (line, from) in [
+        ("REGISTER a.one.org 80 8.0.0.1 7401 900 30", ONE),
+        ("REGISTER b.one.org 80 8.0.0.1 7401 800 30", ONE),
+        ("REGISTER c.one.org 80 8.0.0.1 7401 700 30", ONE),
+        ("REGISTER a.two.org 80 8.0.0.2 7401 100 30", TWO),
+    ] {
+        check(&mut r, 0, from, line, &["OK 30"]);
+    }
+    let names = |answer: String| -> Vec<String> {
+        let lines = answer.lines().filter(|line| line.contains(".org"));
+        let first = |line: &str| line.split(' ').next().unwrap().to_owned();
+        lines.map(first).collect()
+    };
+    let found = names(says(&mut r, 0, THREE, "SEARCH 3 per_domain=2"));
+    assert_eq!(found, ["a.one.org", "b.one.org", "a.two.org"]);
+    let found = names(says(&mut r, 0, THREE, "SEARCH 3 per_domain=1"));
+    assert_eq!(found, ["a.one.org", "a.two.org"]);
+    let found = names(says(&mut r, 0, THREE, "SEARCH 3"));
+    assert_eq!(found, ["a.one.org", "b.one.org", "c.one.org"]);
+}
+
+#[test]
+fn stamp_and_proof_are_passed_on_as_they_came() {
+    let mut r = registry();
+    let line = "REGISTER a.com 80 8.0.0.1 7401 5 30 stamp=7 key=ed25519:K sig=S";
+    check(&mut r, 0, ONE, line, &["OK 30"]);
+    let found = "a.com 80 8.0.0.1 7401 5 20 stamp=7 key=ed25519:K sig=S asked=30";
+    check(&mut r, 10, TWO, "QUERY a.com", &[found, "OK 1"]);
+}

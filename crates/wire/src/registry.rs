@@ -10,20 +10,27 @@
 //! site -> registry   4 DEREGISTER www.rescue.com
 //! ```
 //!
-//! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. A
-//! reply is any number of lines with code 210 and one last line: 200 with a number (seconds
+//! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. It may
+//! carry `stamp=`, and with a proof `key=` and `sig=`. A search may carry `per_domain=`, at most so
+//! many of one domain, and `nonce=`, to which an answer is bound where it is signed.
+//!
+//! A reply is any number of lines with code 210 and one last line: 200 with a number (seconds
 //! granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
 //! [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry the same
 //! requests one day.
 
+mod entry;
+
 use std::fmt;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, WebAddress};
+use levee_vocab::HostName;
 
-use crate::grammar::{Head, ParseError, Words, fill};
+use crate::grammar::{Head, ParseError, Words, digits, fill};
+
+use entry::whole_seconds;
+pub use entry::{Entry, Farewell, NotAProofWord, Proof, ProofWord};
 
 /// Something that a site wants of its registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,31 +38,26 @@ pub enum Request {
     /// Keep this entry for its lifetime.
     Register(Entry),
     /// Forget the entry of this site.
-    Deregister(HostName),
+    Deregister(Farewell),
     /// The best entries by free rate.
-    Search {
-        /// How many at most.
-        count: u32,
-        /// Not this one: who searches does not look for itself.
-        except: Option<HostName>,
-    },
+    Search(Search),
     /// The entry of this site.
     Query(HostName),
     /// A command that the registry does not know.
     Unknown(String),
 }
 
-/// What a site offers, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its name and web port.
-    pub site: WebAddress,
-    /// Its address and rescue port, which round robin does not rotate.
-    pub rescue: SocketAddr,
-    /// d_free; whole kilobytes a second on the wire.
-    pub free: ByteRate,
-    /// How long the entry is to live, or still lives; whole seconds on the wire.
-    pub lifetime: Duration,
+/// The best entries by free rate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// How many at most.
+    pub count: u32,
+    /// Not this one: who searches does not look for itself.
+    pub except: Option<HostName>,
+    /// How many of one domain ([`HostName::domain`]) at most.
+    pub per_domain: Option<u32>,
+    /// A number that the asker made up, to which a signed answer is bound.
+    pub nonce: Option<u64>,
 }
 
 /// What a registry answers.
@@ -80,6 +82,10 @@ pub enum Refusal {
     AddressRefused,
     /// Another address holds an entry for this site.
     Taken,
+    /// The stamp is not larger than this one, which is known already.
+    Stale(u64),
+    /// The stamp is later than the registry's clock shows.
+    FromTheFuture,
     /// Too many requests in a short time.
     TooMany,
     /// The registry does not know the command.
@@ -112,22 +118,14 @@ pub fn parse_request(line: &[u8]) -> Result<(u32, Request), ParseError> {
     };
     let command = command.to_ascii_uppercase();
     let request = match command.as_str() {
-        "REGISTER" => {
-            let entry = parse_entry(&mut words)?;
-            words.close()?;
-            Request::Register(entry)
-        }
+        "REGISTER" => Request::Register(Entry::parse(words)?),
         "SEARCH" => parse_search(words)?,
         "QUERY" => {
             let site = words.value("name")?;
             words.close()?;
             Request::Query(site)
         }
-        "DEREGISTER" => {
-            let site = words.value("name")?;
-            words.close()?;
-            Request::Deregister(site)
-        }
+        "DEREGISTER" => Request::Deregister(Farewell::parse(words)?),
         _ => Request::Unknown(command),
     };
     Ok((number, request))
@@ -148,9 +146,7 @@ pub fn parse_reply_line(line: &[u8]) -> Result<(u32, ReplyLine), ParseError> {
         }
         210 => {
             let _word_for_people = words.fixed("ENTRY")?;
-            let entry = parse_entry(&mut words)?;
-            words.close()?;
-            ReplyLine::Entry(entry)
+            ReplyLine::Entry(Entry::parse(words)?)
         }
         400.. => {
             let text = words.rest();
@@ -204,6 +200,8 @@ impl Refusal {
             Self::Malformed => 400,
             Self::AddressRefused => 403,
             Self::Taken => 409,
+            Self::Stale(_) => 412,
+            Self::FromTheFuture => 422,
             Self::TooMany => 429,
             Self::UnknownCommand => 501,
             Self::Full => 503,
@@ -217,6 +215,8 @@ impl fmt::Display for Refusal {
             Self::Malformed => "Malformed",
             Self::AddressRefused => "Reject address is not yours or not permitted here",
             Self::Taken => "Taken by another address",
+            Self::Stale(newest) => return write!(f, "Stale stamp={newest} is known here"),
+            Self::FromTheFuture => "Stamp from the future: set your clock",
             Self::TooMany => "Too many requests",
             Self::UnknownCommand => "Unknown",
             Self::Full => "Full",
@@ -228,14 +228,8 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Register(entry) => write!(f, "REGISTER {entry}"),
-            Self::Deregister(site) => write!(f, "DEREGISTER {site}"),
-            Self::Search { count, except } => {
-                write!(f, "SEARCH {count}")?;
-                match except {
-                    Some(site) => write!(f, " except={site}"),
-                    None => Ok(()),
-                }
-            }
+            Self::Deregister(farewell) => write!(f, "DEREGISTER {farewell}"),
+            Self::Search(search) => write!(f, "SEARCH {search}"),
             Self::Query(site) => write!(f, "QUERY {site}"),
             Self::Unknown(command) => f.write_str(command),
         }
@@ -252,42 +246,45 @@ impl fmt::Display for ReplyLine {
     }
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for Search {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let WebAddress { host, port } = &self.site;
-        let (address, rescue_port) = (self.rescue.ip(), self.rescue.port());
-        let (free, lifetime) = (self.free.as_kilobytes(), whole_seconds(self.lifetime));
-        write!(f, "{host} {port} {address} {rescue_port} {free} {lifetime}")
+        write!(f, "{}", self.count)?;
+        if let Some(site) = &self.except {
+            write!(f, " except={site}")?;
+        }
+        if let Some(count) = self.per_domain {
+            write!(f, " per_domain={count}")?;
+        }
+        match self.nonce {
+            Some(nonce) => write!(f, " nonce={nonce:016x}"),
+            None => Ok(()),
+        }
     }
-}
-
-fn parse_entry(words: &mut Words<'_>) -> Result<Entry, ParseError> {
-    let host: HostName = words.value("name")?;
-    let port = words.port("web port")?;
-    let address: IpAddr = words.value("address")?;
-    let rescue_port = words.port("rescue port")?;
-    let free = ByteRate::from_kilobytes(u64::from(words.number("free rate")?));
-    let lifetime = Duration::from_secs(u64::from(words.number("lifetime")?));
-    Ok(Entry {
-        site: WebAddress { host, port },
-        rescue: SocketAddr::new(address.to_canonical(), rescue_port),
-        free,
-        lifetime,
-    })
 }
 
 fn parse_search(mut words: Words<'_>) -> Result<Request, ParseError> {
     let count = words.number("count")?;
-    let mut except = None;
+    let (mut except, mut per_domain, mut nonce) = (None, None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
-        if name == "except" {
-            fill(&mut except, "except", value.parse().ok())?;
+        match name {
+            "except" => fill(&mut except, "except", value.parse().ok())?,
+            "per_domain" => fill(&mut per_domain, "per_domain", digits(value))?,
+            "nonce" => fill(&mut nonce, "nonce", hexadecimal(value))?,
+            _ => {}
         }
     }
-    Ok(Request::Search { count, except })
+    Ok(Request::Search(Search {
+        count,
+        except,
+        per_domain,
+        nonce,
+    }))
 }
 
-fn whole_seconds(time: Duration) -> u32 {
-    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+/// Sixteen digits, so that there is one way to write each number.
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
+    let is_plain = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let fits = text.len() == 16 && text.bytes().all(is_plain);
+    fits.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }

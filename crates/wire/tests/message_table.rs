@@ -277,12 +277,12 @@ fn a_line_without_sense_can_still_have_a_number() {
 }
 
 fn entry() -> Entry {
-    Entry {
-        site: web("www.rescue.com", 8080),
-        rescue: "5.6.7.8:7401".parse().unwrap(),
-        free: ByteRate::from_kilobytes(500),
-        lifetime: Duration::from_secs(30),
-    }
+    Entry::new(
+        web("www.rescue.com", 8080),
+        "5.6.7.8:7401".parse().unwrap(),
+        ByteRate::from_kilobytes(500),
+        Duration::from_secs(30),
+    )
 }
 
 fn check_registry(line: &str, request: &registry::Request) {
@@ -301,16 +301,62 @@ fn a_site_speaks_to_its_registry_in_lines() {
         &Register(entry()),
     );
     let site = entry().site.host;
-    check_registry("1 DEREGISTER www.rescue.com", &Deregister(site.clone()));
+    let farewell = registry::Farewell::new(site.clone());
+    check_registry("1 DEREGISTER www.rescue.com", &Deregister(farewell.clone()));
     check_registry("1 QUERY www.rescue.com", &Query(site.clone()));
-    let (count, except) = (5, None);
-    check_registry("1 SEARCH 5", &Search { count, except });
-    let except = Some(site);
+    let mut search = registry::Search {
+        count: 5,
+        ..registry::Search::default()
+    };
+    check_registry("1 SEARCH 5", &Search(search.clone()));
+    search.except = Some(site);
+    check_registry("1 SEARCH 5 except=www.rescue.com", &Search(search.clone()));
+    search.per_domain = Some(2);
+    search.nonce = Some(255);
     check_registry(
-        "1 SEARCH 5 except=www.rescue.com",
-        &Search { count, except },
+        "1 SEARCH 5 except=www.rescue.com per_domain=2 nonce=00000000000000ff",
+        &Search(search),
+    );
+    let (stamp, proof) = (1_800_000_000_123, Some(proof_of(30)));
+    check_registry(
+        "1 REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=1800000000123 \
+         key=ed25519:KEY sig=SIG",
+        &Register(Entry {
+            stamp,
+            proof,
+            ..entry()
+        }),
+    );
+    let proof = Some(proof_of(0));
+    check_registry(
+        "1 DEREGISTER www.rescue.com stamp=1800000000123 key=ed25519:KEY sig=SIG",
+        &Deregister(registry::Farewell {
+            stamp,
+            proof,
+            ..farewell
+        }),
     );
     check_registry("1 WHOAMI", &Unknown("WHOAMI".to_owned()));
+}
+
+fn proof_of(seconds: u64) -> registry::Proof {
+    registry::Proof {
+        key: "ed25519:KEY".parse().unwrap(),
+        signature: "SIG".parse().unwrap(),
+        asked: Duration::from_secs(seconds),
+    }
+}
+
+#[test]
+fn what_a_site_signs_does_not_change_while_its_lifetime_runs_out() {
+    let line = "1 210 ENTRY www.rescue.com 8080 5.6.7.8 7401 500 7 stamp=9 key=K sig=S asked=30";
+    let Ok((1, registry::ReplyLine::Entry(entry))) = registry::parse_reply_line(line.as_bytes())
+    else {
+        panic!("an entry");
+    };
+    assert_eq!(format!("1 210 ENTRY {entry}"), line);
+    let signed = "REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=9 key=K";
+    assert_eq!(entry.signed_text(&"K".parse().unwrap()), signed);
 }
 
 #[test]
@@ -333,7 +379,13 @@ fn bad_registry_lines_are_named() {
         ),
         ("1 SEARCH", Missing("count")),
         ("1 SEARCH 5 except=_", Bad("except")),
+        ("1 SEARCH 5 per_domain=-1", Bad("per_domain")),
+        ("1 SEARCH 5 nonce=ff", Bad("nonce")),
         ("1 QUERY", Missing("name")),
+        ("1 DEREGISTER a.b stamp=+1", Bad("stamp")),
+        ("1 DEREGISTER a.b key=K", Missing("sig")),
+        ("1 DEREGISTER a.b sig=S", Missing("key")),
+        ("1 DEREGISTER a.b key=!", Bad("key")),
     ];
     for (line, error) in table {
         assert_eq!(

@@ -8,7 +8,7 @@ use levee_vocab::{
     ByteRate, FetchKey, HostName, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp,
     WebAddress,
 };
-use levee_wire::registry::{self, Entry, ReplyLine};
+use levee_wire::registry::{self, Entry, Farewell, Proof, ReplyLine, Search};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
 use levee_wire::{
     Input, LINE_MAX, LineReader, Output, RescueSession, SessionLimits, SessionPhase, leading_number,
@@ -123,23 +123,56 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 prop_compose! {
+    fn proof()(
+        key in "[A-Za-z0-9:_-]{1,128}",
+        signature in "[A-Za-z0-9:_-]{1,128}",
+        asked in seconds(),
+    ) -> Proof {
+        Proof { key: key.parse().unwrap(), signature: signature.parse().unwrap(), asked }
+    }
+}
+
+prop_compose! {
+    fn farewell()(
+        site in host(),
+        stamp in any::<u64>(),
+        proof in option::of(proof()),
+    ) -> Farewell {
+        let proof = proof.map(|proof| Proof { asked: Duration::ZERO, ..proof });
+        Farewell { site, stamp, proof }
+    }
+}
+
+prop_compose! {
+    fn search()(
+        count in any::<u32>(),
+        except in option::of(host()),
+        per_domain in option::of(any::<u32>()),
+        nonce in option::of(any::<u64>()),
+    ) -> Search {
+        Search { count, except, per_domain, nonce }
+    }
+}
+
+prop_compose! {
     fn entry()(
         site in web(),
         address in address(),
         port in 1..=u16::MAX,
         free in rate(),
         lifetime in seconds(),
+        stamp in any::<u64>(),
+        proof in option::of(proof()),
     ) -> Entry {
-        Entry { site, rescue: (address, port).into(), free, lifetime }
+        Entry { stamp, proof, ..Entry::new(site, (address, port).into(), free, lifetime) }
     }
 }
 
 fn registry_request() -> impl Strategy<Value = registry::Request> {
     prop_oneof![
         entry().prop_map(registry::Request::Register),
-        host().prop_map(registry::Request::Deregister),
-        (any::<u32>(), option::of(host()))
-            .prop_map(|(count, except)| registry::Request::Search { count, except }),
+        farewell().prop_map(registry::Request::Deregister),
+        search().prop_map(registry::Request::Search),
         host().prop_map(registry::Request::Query),
         "X[A-Z]{0,9}".prop_map(registry::Request::Unknown),
     ]

@@ -46,14 +46,14 @@ impl Exchange {
             return Err(self.closed());
         }
         let entries_max = match request {
-            Request::Search { count, .. } => usize::try_from(*count).unwrap_or(usize::MAX),
+            Request::Search(search) => usize::try_from(search.count).unwrap_or(usize::MAX),
             Request::Query(_) => 1,
             Request::Register(_) | Request::Deregister(_) | Request::Unknown(_) => 0,
         };
         let (entries, count) = self.read_reply(entries_max.min(ENTRIES_MAX)).await?;
         Ok(match request {
             Request::Register(_) => Reply::Registered(Duration::from_secs(u64::from(count))),
-            Request::Search { .. } | Request::Query(_) => Reply::Found(entries),
+            Request::Search(_) | Request::Query(_) => Reply::Found(entries),
             Request::Deregister(_) | Request::Unknown(_) => Reply::Removed(count),
         })
     }

@@ -107,7 +107,7 @@ impl Keeper {
                 self.offer = None;
                 self.refusal = None;
             }
-            Request::Search { .. } | Request::Query(_) | Request::Unknown(_) => {}
+            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => {}
         }
         let result = self.carry_out(&ask.request).await;
         // Who has given up waiting does not want to know.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use levee_control::Candidate;
 use levee_registry::{Asker, Input, Output, PrivateAddresses, Registry, RegistryLimits};
 use levee_vocab::{ByteRate, HostName, Timestamp};
-use levee_wire::registry::{Entry, Reply, Request};
+use levee_wire::registry::{Entry, Reply, Request, Search};
 
 /// Who offers what, and until when that is believed.
 #[derive(Debug)]
@@ -35,20 +35,20 @@ impl Directory {
     /// A site tells what it offers.
     pub fn register(&mut self, now: Timestamp, offer: Candidate) {
         let asker = offer.rescue.ip();
-        let request = Request::Register(Entry {
-            site: offer.site,
-            rescue: offer.rescue,
-            free: on_the_wire(offer.free),
-            lifetime: LIFETIME,
-        });
-        self.ask(now, asker, request);
+        let free = on_the_wire(offer.free);
+        let entry = Entry::new(offer.site, offer.rescue, free, LIFETIME);
+        self.ask(now, asker, Request::Register(entry));
     }
 
     /// The `count` best entries but for the one who asks.
     pub fn search(&mut self, now: Timestamp, count: usize, asker: &Candidate) -> Vec<Candidate> {
         let except: Option<HostName> = Some(asker.site.host.clone());
         let count = u32::try_from(count).unwrap_or(u32::MAX);
-        let request = Request::Search { count, except };
+        let request = Request::Search(Search {
+            count,
+            except,
+            ..Search::default()
+        });
         let found = match self.ask(now, asker.rescue.ip(), request) {
             Some(Reply::Found(found)) => found,
             Some(Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_)) | None => Vec::new(),
