@@ -160,6 +160,19 @@ impl Running {
         self.ask(&get(target))
     }
 
+    /// Asks until the answer comes from the cache: whoever reads the end of a fetch may be
+    /// answered before the object is kept.
+    pub fn ask_until_kept(&self, request: &str) -> Response {
+        let started = Instant::now();
+        loop {
+            let response = self.ask(request);
+            if response.header("cache-status").contains("; hit") {
+                return response;
+            }
+            assert!(started.elapsed() < PATIENCE, "never kept: {response:?}");
+        }
+    }
+
     /// Takes samples until one fits.
     pub fn sample_until(&self, mut fits: impl FnMut(&Sample) -> bool) -> Sample {
         let started = Instant::now();
