@@ -31,6 +31,8 @@ mod operator;
 mod own_world;
 #[path = "real_faults/purge.rs"]
 mod purge;
+#[path = "real_faults/rewritten.rs"]
+mod rewritten;
 #[path = "real_faults/roles.rs"]
 mod roles;
 #[path = "real_faults/silence.rs"]

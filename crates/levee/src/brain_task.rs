@@ -19,8 +19,8 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
-use levee_proxy::{Front, Space};
-use levee_vocab::{LinkId, WebAddress};
+use levee_proxy::{Front, MissingCopy, Space};
+use levee_vocab::{LinkId, Timestamp, WebAddress};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -130,8 +130,7 @@ impl BrainTask {
                     Input::IntervalEnded(sample)
                 }
                 _ = looks.tick() => {
-                    let inputs = sampler.look(&self.front, clock.now());
-                    self.handle_all(inputs, &mut sampler);
+                    self.look(&mut sampler, clock.now());
                     continue;
                 }
                 Some(input) = self.events.recv() => input,
@@ -233,6 +232,15 @@ impl BrainTask {
                 },
             },
             None => Output::DropLink { link },
+        }
+    }
+
+    /// Takes the cores' notes.
+    fn look(&mut self, sampler: &mut Sampler, now: Timestamp) {
+        let inputs = sampler.look(&self.front, now);
+        self.handle_all(inputs, sampler);
+        for MissingCopy { link, url } in sampler.take_fetched() {
+            self.replicator.renew(link, &url);
         }
     }
 

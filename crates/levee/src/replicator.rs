@@ -15,6 +15,7 @@ mod look;
 mod page;
 mod places;
 mod push;
+mod renewals;
 mod rewritten;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,8 @@ use tokio::time::timeout;
 use crate::rescue_link::LinkCharge;
 use crate::settings::CopiedLinks;
 use places::Places;
-use push::Errands;
+use push::{Errands, Trouble};
+use renewals::Renewals;
 
 /// Orders that wait. The Brain gives a few at a time for each of at most 128 rescue servers.
 const QUEUE_MAX: usize = 256;
@@ -102,15 +104,24 @@ impl CopyCounts {
 /// A rescue server, as a place to send copies to.
 #[derive(Clone, Debug)]
 struct Member {
+    link: LinkId,
     alias: WebAddress,
     address: SocketAddr,
     key: FetchKey,
 }
 
-/// An order, and whom it is about.
+/// What is to be done.
 struct Job {
-    order: CopyOrder,
+    errand: What,
     member: Member,
+}
+
+/// What is to be done for one rescue server.
+enum What {
+    /// What the Brain has ordered.
+    Order(CopyOrder),
+    /// It has fetched the page at this URL that it was sent rewritten.
+    SendAgain(String),
 }
 
 /// Takes orders. See the file header.
@@ -118,6 +129,7 @@ struct Job {
 pub struct Replicator {
     jobs: mpsc::Sender<Job>,
     members: BTreeMap<LinkId, Member>,
+    renewals: Arc<Renewals>,
     counts: Arc<CopyCounts>,
 }
 
@@ -156,16 +168,19 @@ impl Replicator {
     ) -> Self {
         let (jobs, inbox) = mpsc::channel(QUEUE_MAX);
         let counts = Arc::<CopyCounts>::default();
+        let renewals = Arc::<Renewals>::default();
         let errands = Errands {
             front: Arc::downgrade(front),
             site,
             charge,
+            renewals: Arc::clone(&renewals),
             counts: Arc::clone(&counts),
         };
         tokio::spawn(run(inbox, Arc::new(errands), events));
         Self {
             jobs,
             members: BTreeMap::new(),
+            renewals,
             counts,
         }
     }
@@ -180,6 +195,7 @@ impl Replicator {
         if let Input::IntervalEnded(_) = input {
             let is_known = |link: &LinkId| plan.fetch_keys.iter().any(|(one, _)| one == link);
             self.members.retain(|link, _| is_known(link));
+            self.renewals.retain(|link| is_known(&link));
         }
         if let Input::RescueAccepted {
             link,
@@ -190,11 +206,29 @@ impl Replicator {
         } = input
         {
             let member = Member {
+                link: *link,
                 alias: alias.clone(),
                 address: (*address, alias.port).into(),
                 key: *key,
             };
             self.members.insert(*link, member);
+        }
+    }
+
+    /// A rescue server has fetched the page at `url`. If it was sent that page rewritten, it is
+    /// sent so again. The Brain need not know: a copy is held all the while. What finds no room
+    /// stays as it is until it is fetched again.
+    pub fn renew(&self, link: LinkId, url: &str) {
+        let target = url.find('/').map_or("", |at| &url[at..]);
+        let Some(member) = self.members.get(&link).cloned() else {
+            return;
+        };
+        if self.renewals.note_fetched(link, target) {
+            let errand = What::SendAgain(url.to_owned());
+            if self.jobs.try_send(Job { errand, member }).is_err() {
+                self.renewals.note_ended(link, target);
+                self.counts.note(CopyOutcome::Failed);
+            }
         }
     }
 
@@ -207,11 +241,10 @@ impl Replicator {
         let Some(member) = self.members.get(&order.link).cloned() else {
             return failed(order);
         };
-        match self.jobs.try_send(Job { order, member }) {
+        let errand = What::Order(order.clone());
+        match self.jobs.try_send(Job { errand, member }) {
             Ok(()) => None,
-            Err(mpsc::error::TrySendError::Full(job) | mpsc::error::TrySendError::Closed(job)) => {
-                failed(job.order)
-            }
+            Err(_) => failed(order),
         }
     }
 }
@@ -231,7 +264,7 @@ async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc
     loop {
         tokio::select! {
             job = inbox.recv(), if places.waiting() < QUEUE_MAX => match job {
-                Some(job) => places.push(job.order.link, job),
+                Some(job) => places.push(job.member.link, job),
                 None => return,
             },
             Some(ended) = under_way.join_next() => match ended {
@@ -241,7 +274,7 @@ async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc
         }
         while let Some(job) = places.next() {
             let (errands, events) = (Arc::clone(&errands), events.clone());
-            let link = job.order.link;
+            let link = job.member.link;
             under_way.spawn(async move {
                 carry_out(job, errands, events).await;
                 link
@@ -251,20 +284,23 @@ async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc
 }
 
 async fn carry_out(job: Job, errands: Arc<Errands>, events: mpsc::Sender<Input>) {
-    let Job { order, member } = job;
+    let Job { errand, member } = job;
+    let order = match errand {
+        What::SendAgain(url) => {
+            let sending = errands.send_again(&url, &member);
+            let outcome = ended_within_time(sending, &url, &member).await;
+            return errands.counts.note(outcome);
+        }
+        What::Order(order) => order,
+    };
     let making = async {
         match order.means {
             CopyMeans::Push => errands.push(&order.url, &member).await,
             CopyMeans::Pull => errands.pull(&order.url, &member).await,
         }
     };
-    let (outcome, why) = match timeout(COPY_TIME_MAX, making).await {
-        Ok(Ok(())) => (CopyOutcome::Held, "held".to_owned()),
-        Ok(Err(trouble)) => (trouble.outcome, trouble.why),
-        Err(_) => (CopyOutcome::Late, "it took too long".to_owned()),
-    };
+    let outcome = ended_within_time(making, &order.url, &member).await;
     errands.counts.note(outcome);
-    tracing::debug!(url = order.url, to = %member.alias.host, why, "a copy");
     // The Brain is gone only when the server stops.
     let _ = events.send(ended(&order, outcome)).await;
     match order.embedded {
@@ -276,4 +312,19 @@ async fn carry_out(job: Job, errands: Arc<Errands>, events: mpsc::Sender<Input>)
             let _ = events.send(Input::EmbeddedFound { page, resources }).await;
         }
     }
+}
+
+/// What came of `making` a copy, which has so long.
+async fn ended_within_time(
+    making: impl Future<Output = Result<(), Trouble>>,
+    url: &str,
+    member: &Member,
+) -> CopyOutcome {
+    let (outcome, why) = match timeout(COPY_TIME_MAX, making).await {
+        Ok(Ok(())) => (CopyOutcome::Held, "held".to_owned()),
+        Ok(Err(trouble)) => (trouble.outcome, trouble.why),
+        Err(_) => (CopyOutcome::Late, "it took too long".to_owned()),
+    };
+    tracing::debug!(url, to = %member.alias.host, why, "a copy");
+    outcome
 }

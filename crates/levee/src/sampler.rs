@@ -39,6 +39,8 @@ pub struct Sampler {
     /// Redirects of the last intervals to each rescue server, newest last.
     recent: BTreeMap<LinkId, VecDeque<u64>>,
     redirects_at_risk: u64,
+    /// Hot resources that rescue servers had fetched before the last look.
+    fetched: Vec<MissingCopy>,
     /// Visitors whom each rescue server sent back in the interval under way.
     came_back: BTreeMap<LinkId, u64>,
     /// Slots of rescue servers that proved dead in the interval that is not over.
@@ -79,6 +81,7 @@ impl Sampler {
             served: BTreeMap::new(),
             recent: BTreeMap::new(),
             redirects_at_risk: 0,
+            fetched: Vec::new(),
             came_back: BTreeMap::new(),
             dead_slots: Vec::new(),
             connections_max: connections_max as u64,
@@ -205,11 +208,13 @@ impl Sampler {
         let CoreNotes {
             arrivals,
             mut missing,
+            fetched,
             came_back,
         } = front.take_notes();
         for CameBack { link, visitors } in came_back {
             *self.came_back.entry(link).or_default() += visitors;
         }
+        self.fetched = fetched;
         let looked = std::mem::replace(&mut self.looked, now);
         let told = HotSpotInput::ArrivalsTold(arrivals);
         let steps = self.hot_spots.handle(looked, told);
@@ -222,6 +227,11 @@ impl Sampler {
             Input::CopyMissing { link, url }
         }));
         inputs
+    }
+
+    /// Gives the hot resources that rescue servers had fetched before the last look.
+    pub fn take_fetched(&mut self) -> Vec<MissingCopy> {
+        std::mem::take(&mut self.fetched)
     }
 
     /// From now on goes by `rules`; says which resources are hot by these, or not any more.

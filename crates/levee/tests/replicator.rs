@@ -376,3 +376,41 @@ async fn links_to_what_a_page_embeds_are_made_relative_where_that_is_wanted() {
     assert_eq!(stage.held(&rescue, "/page.html").unwrap(), rewritten);
     assert_eq!(stage.held(&rescue, "/a.txt").unwrap(), page, "no page");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rewritten_page_that_was_fetched_as_it_is_is_sent_again_and_nothing_else_is() {
+    let mut stage = stage();
+    let rescue = stage.rescued();
+    let own = format!("http://origin.example:{}", stage.origin.address.port());
+    let page = format!("<img src=\"{own}/a.png\">");
+    stage.write("page.html", &page);
+    stage.write("other.html", &page);
+    let rewriting = |stage: &Stage, links| stage.site.send_modify(|site| site.links = links);
+    rewriting(&stage, CopiedLinks::Rewritten);
+    let sent = stage.copy("/page.html", CopyMeans::Push).await;
+    assert_eq!(sent, CopyOutcome::Held);
+
+    let WebAddress { host, port } = stage.space_of_origin();
+    rescue.fetcher.forget(&Space::Origin(host, port));
+    rewriting(&stage, CopiedLinks::Kept);
+    for path in ["/page.html", "/other.html"] {
+        let fetched = stage.copy(path, CopyMeans::Pull).await;
+        assert_eq!(fetched, CopyOutcome::Held);
+        assert_eq!(stage.held(&rescue, path).unwrap(), page);
+    }
+    rewriting(&stage, CopiedLinks::Rewritten);
+    for path in ["/other.html", "/page.html"] {
+        let url = format!("origin.example{path}");
+        stage.replicator.renew(LINK, &url);
+    }
+    let begun = std::time::Instant::now();
+    while stage.held(&rescue, "/page.html").unwrap() == page {
+        assert!(begun.elapsed() < PATIENCE);
+        tokio::task::yield_now().await;
+    }
+    let rewritten = "<img src=\"/a.png\">";
+    assert_eq!(stage.held(&rescue, "/page.html").unwrap(), rewritten);
+    assert_eq!(stage.held(&rescue, "/other.html").unwrap(), page);
+    let told = stage.told.try_recv();
+    assert!(told.is_err(), "it is no news to the Brain: {told:?}");
+}

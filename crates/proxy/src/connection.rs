@@ -68,6 +68,8 @@ pub(crate) enum Introduction {
     Awaited,
     /// Whoever opened it, or whom the header named.
     Done,
+    /// This server itself, to pass on what it reads.
+    Errand,
     /// This server itself: what is read on it leaves by no link.
     Ourselves,
 }

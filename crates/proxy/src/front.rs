@@ -244,7 +244,7 @@ impl Front {
         near.set_nonblocking(true)?;
         far.set_nonblocking(true)?;
         let (introduction, reader) = match errand {
-            Errand::PassOn(reader) => (Introduction::Done, reader),
+            Errand::PassOn(reader) => (Introduction::Errand, reader),
             Errand::Look(reader) => (Introduction::Ourselves, reader),
         };
         let accepted = Accepted {

@@ -1,4 +1,6 @@
-//! What visitors brought back (H5): copies that rescue servers do not have, as far as they say.
+//! What visitors brought back (H5): copies that rescue servers do not have, as far as they say. And
+//! hot resources that rescue servers have fetched although they held a copy: because its lifetime
+//! was over, or it went.
 //!
 //! A core notes each once in an interval, and no more than a few: that a copy is missing is soon
 //! said again, so what is left out costs one more visitor a detour. Only what a rescue server has
@@ -28,6 +30,7 @@ pub struct CameBack {
 #[derive(Debug, Default)]
 pub(crate) struct MissingCopies {
     copies: Vec<MissingCopy>,
+    fetched: Vec<MissingCopy>,
     /// One for each rescue server, of which there are few.
     visitors: Vec<CameBack>,
 }
@@ -40,14 +43,17 @@ const URL_BYTES_MAX: usize = 240;
 impl MissingCopies {
     /// Notes that the rescue server at `link` lacks the resource at `host` and `path`.
     pub fn note(&mut self, link: LinkId, host: &str, path: &str) {
-        let is_it = |note: &MissingCopy| {
-            note.link == link && note.url.strip_prefix(host).is_some_and(|rest| rest == path)
-        };
-        let fits = self.copies.len() < NOTES_MAX && host.len() + path.len() <= URL_BYTES_MAX;
-        if fits && !self.copies.iter().any(is_it) {
-            let url = format!("{host}{path}");
-            self.copies.push(MissingCopy { link, url });
-        }
+        add(&mut self.copies, link, host, path);
+    }
+
+    /// Notes that the rescue server at `link` has fetched a resource of which there are copies.
+    pub fn note_fetched(&mut self, link: LinkId, host: &str, path: &str) {
+        add(&mut self.fetched, link, host, path);
+    }
+
+    /// Gives the resources that were fetched and begins anew.
+    pub fn take_fetched(&mut self) -> Vec<MissingCopy> {
+        std::mem::take(&mut self.fetched)
     }
 
     /// Notes that the rescue server at `link` sent a visitor back, for whatever reason.
@@ -64,6 +70,17 @@ impl MissingCopies {
             std::mem::take(&mut self.copies),
             std::mem::take(&mut self.visitors),
         )
+    }
+}
+
+fn add(copies: &mut Vec<MissingCopy>, link: LinkId, host: &str, path: &str) {
+    let is_it = |note: &MissingCopy| {
+        note.link == link && note.url.strip_prefix(host).is_some_and(|rest| rest == path)
+    };
+    let fits = copies.len() < NOTES_MAX && host.len() + path.len() <= URL_BYTES_MAX;
+    if fits && !copies.iter().any(is_it) {
+        let url = format!("{host}{path}");
+        copies.push(MissingCopy { link, url });
     }
 }
 

@@ -14,6 +14,8 @@ pub struct CoreNotes {
     pub arrivals: Vec<Arrivals>,
     /// Copies that rescue servers lack, as visitors brought it back.
     pub missing: Vec<MissingCopy>,
+    /// Hot resources that rescue servers have fetched, and so have as they are.
+    pub fetched: Vec<MissingCopy>,
     /// Visitors whom rescue servers sent back, by core.
     pub came_back: Vec<CameBack>,
 }

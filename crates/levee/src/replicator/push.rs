@@ -24,6 +24,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::renewals::Renewals;
 use super::rewritten::Rewritten;
 use super::{CopiedSite, CopyCounts, Member};
 use crate::rescue_link::LinkCharge;
@@ -73,6 +74,7 @@ pub(super) struct Errands {
     pub site: watch::Receiver<CopiedSite>,
     pub charge: LinkCharge,
     pub counts: Arc<CopyCounts>,
+    pub renewals: Arc<Renewals>,
 }
 
 impl Errands {
@@ -107,7 +109,7 @@ impl Errands {
     }
 
     /// Sends a page that is there already, in the place of the page as it is.
-    async fn push_message(
+    pub(super) async fn push_message(
         &self,
         target: &str,
         member: &Member,
@@ -125,7 +127,9 @@ impl Errands {
             .header("content-type", "message/http")
             .header("if-none-match", version);
         let request = request.body(Full::new(message)).map_err(Trouble::refused)?;
-        send(member, request).await
+        send(member, request).await?;
+        self.renewals.note_sent(member.link, target);
+        Ok(())
     }
 
     /// Has the rescue server get it; a page that is rewritten is sent, because what it has fetched

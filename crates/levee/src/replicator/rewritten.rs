@@ -3,8 +3,9 @@
 //!
 //! It is another page than the origin serves: its ETag says so, by which it also replaces the page
 //! as it is at a rescue server that has fetched that already; and since it goes without a coding it
-//! varies by none. When its time is over, the rescue server gets the page as it is. Links that a
-//! visitor follows lead where they led.
+//! varies by none. Whenever the rescue server fetches it, because its time is over or it went, it
+//! gets the page as it is, and the rewritten one is sent again (`renewals.rs`). Links that visitors
+//! follow lead where they led.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -34,6 +35,9 @@ const OF_THE_BYTES: [&str; 12] = [
     "transfer-encoding",
     "vary",
 ];
+
+/// The end of the ETag of a rewritten page.
+const TAG_END: &str = "-relative\"";
 
 /// A page that was rewritten.
 pub(super) struct Rewritten {
@@ -144,13 +148,13 @@ fn version(headers: &HeaderMap, page: &[u8]) -> HeaderValue {
     let tag = headers.get(header::ETAG);
     let inner = tag.and_then(|tag| tag.as_bytes().strip_suffix(b"\""));
     let named = inner.and_then(|inner| {
-        let tag = [inner, b"-relative\""].concat();
+        let tag = [inner, TAG_END.as_bytes()].concat();
         HeaderValue::from_bytes(&tag).ok()
     });
     named.unwrap_or_else(|| {
         let mut hasher = DefaultHasher::new();
         hasher.write(page);
-        let tag = format!("\"{:016x}-relative\"", hasher.finish());
+        let tag = format!("\"{:016x}{TAG_END}", hasher.finish());
         HeaderValue::from_str(&tag).unwrap_or(HeaderValue::from_static("\"relative\""))
     })
 }

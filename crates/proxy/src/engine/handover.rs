@@ -1,13 +1,14 @@
 //! What is for our rescue servers only: their fetches, and the log lines that they hand back.
 
 use bytes::{Bytes, BytesMut};
+use levee_control::Ask;
 use levee_vocab::LinkId;
 
 use super::Core;
 use super::serve::{Served, Visit};
 use super::work::Work;
 use crate::answer::{Answer, Body};
-use crate::connection::Connection;
+use crate::connection::{Connection, Introduction};
 use crate::flow::{Flow, Gathering};
 use crate::request::{BodyLength, Request};
 use crate::response::Plain;
@@ -25,6 +26,24 @@ impl Core {
         keys.filter(|(_, key)| key.matches(shown))
             .map(|(link, _)| *link)
             .next()
+    }
+
+    /// Notes that a rescue server fetches a resource of which there are copies: if we rewrote it
+    /// for that one, it has the page as it is from now on. What we read ourselves to push it is
+    /// no fetch.
+    pub(super) fn note_fetch(
+        &mut self,
+        connection: &Connection,
+        request: &Request<'_, '_>,
+        ask: &Ask,
+    ) {
+        if ask.copies.holders != 0
+            && connection.introduction != Introduction::Errand
+            && request.path.len() == request.target.len()
+            && let Some(link) = self.fetch_link(request)
+        {
+            self.missing.note_fetched(link, request.host, request.path);
+        }
     }
 
     /// What a request for our own paths gets.

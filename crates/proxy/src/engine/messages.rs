@@ -65,9 +65,11 @@ impl Engine {
             Message::TellArrivals(place) => {
                 let arrivals = self.core.arrivals.take();
                 let (missing, came_back) = self.core.missing.take();
+                let fetched = self.core.missing.take_fetched();
                 place.with(|told| {
                     told.arrivals.extend(arrivals);
                     told.missing.extend(missing);
+                    told.fetched.extend(fetched);
                     told.came_back.extend(came_back);
                 });
                 let blocks = self.core.crawlers.blocks(self.core.now) as u64;

@@ -89,7 +89,7 @@ impl Core {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
-                self.note_arrival(request, &visit, &ask);
+                self.note_arrival(connection, request, &visit, &ask);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask, block);
@@ -114,7 +114,13 @@ impl Core {
     /// may answer is noted without its size, so that it never becomes hot. What others ask for to
     /// have it copied is no crowd: it would make a resource hotter that it is copied. Who comes
     /// back was noted when he came first.
-    fn note_arrival(&mut self, request: &Request<'_, '_>, visit: &Visit, ask: &Ask) {
+    fn note_arrival(
+        &mut self,
+        connection: &Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        ask: &Ask,
+    ) {
         match visit.kind {
             // Nobody else has any use for a copy of what a crawler asks for.
             _ if ask.visitor.is_crawler() => return,
@@ -123,7 +129,8 @@ impl Core {
             | Kind::Redirect { .. }
             | Kind::Refusal
             | Kind::PuttingOff => {}
-            Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
+            Kind::Fetch => return self.note_fetch(connection, request, ask),
+            Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
         if visit.comeback.onward() == Onward::Never {
             return;

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use http::Method;
-use levee_control::{GateLimits, OriginPhase, RoutePlan};
+use levee_control::{GateLimits, Heat, HotRoute, OriginPhase, RoutePlan};
 use levee_proxy::{Comebacks, FetchSettings, MissingCopy, UnknownHost};
 use levee_vocab::{ByteRate, LinkId, Misses};
 
@@ -77,6 +77,33 @@ fn a_rescue_server_that_may_not_fetch_sends_its_visitors_back_once() {
     assert_eq!(running.ask(&at(ORIGIN, "/a")).status, 503);
     let sample = running.sample_until(|sample| sample.refused == 5);
     assert_eq!((sample.sent_back.missing, sample.sent_back.busy), (1, 0));
+}
+
+#[test]
+fn the_origin_learns_who_has_fetched_what_there_are_copies_of() {
+    let mut setup = an_origin();
+    setup.plan.redirect.as_mut().unwrap().hot = Arc::new([HotRoute {
+        url: format!("{ORIGIN}/a"),
+        holders: 1,
+        heat: Heat::Warm,
+    }]);
+    let running = setup.start();
+    page(&running);
+    running.write("b", vec![b'b'; 5000]);
+    for target in ["/b", "/a?c", "/a"] {
+        let head = format!("GET {target} HTTP/1.1\r\nHost: {ORIGIN}\r\nlevee-fetch: {KEY}\r\n\r\n");
+        assert_eq!(running.ask(&head).status, 200, "{target}");
+    }
+    let mut told = Vec::new();
+    running.sample_until(|_| {
+        told.extend(running.front.take_notes().fetched);
+        !told.is_empty()
+    });
+    let copy = MissingCopy {
+        link: LinkId::Outbound(1),
+        url: format!("{ORIGIN}/a"),
+    };
+    assert_eq!(told, [copy]);
 }
 
 #[test]
