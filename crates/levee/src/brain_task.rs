@@ -107,8 +107,12 @@ impl BrainTask {
             let input = tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Change(parameters)) => {
+                    Some(Order::Change(mut parameters)) => {
                         self.handle(Input::DrillStopped(DrillStop::Reload), &mut sampler);
+                        // What was measured is known better than what the interface promises.
+                        if let Some(meter) = &self.link_meter {
+                            parameters.link = meter.rate();
+                        }
                         Input::ParametersChanged(parameters)
                     }
                     Some(Order::Drill(order, begun)) => {

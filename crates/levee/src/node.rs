@@ -42,7 +42,7 @@ use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
-use crate::replicator::{CopiedSite, CopyCounts, Replicator};
+use crate::replicator::{CopiedSite, CopyCounts, Copying, Replicator};
 use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks};
 use crate::serve::Again;
 use crate::service_manager;
@@ -355,7 +355,12 @@ impl Parts {
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web));
-        let replicator = Replicator::start(&front, copied_seen, charge(&made), events.clone());
+        let copying = Copying {
+            site: copied_seen,
+            link: self.link,
+            charge: charge(&made),
+        };
+        let replicator = Replicator::start(&front, copying, events.clone());
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);

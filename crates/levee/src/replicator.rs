@@ -129,6 +129,7 @@ enum What {
 pub struct Replicator {
     jobs: mpsc::Sender<Job>,
     members: BTreeMap<LinkId, Member>,
+    link: Arc<LinkRate>,
     renewals: Arc<Renewals>,
     counts: Arc<CopyCounts>,
 }
@@ -142,37 +143,51 @@ pub struct CopiedSite {
     pub names: Vec<HostName>,
     /// What becomes of the links of a page that is pushed.
     pub links: CopiedLinks,
-    /// The longest body that is pushed: what fills the link for long is no help.
-    pub bytes_max: u64,
 }
+
+/// What copies are made of, and what it may cost.
+pub struct Copying {
+    /// Whose resources, as it is now.
+    pub site: watch::Receiver<CopiedSite>,
+    /// B, until the Brain is told another.
+    pub link: ByteRate,
+    /// Who is told of bytes that the cores do not see.
+    pub charge: LinkCharge,
+}
+
+/// B as the Brain knows it, configured or measured.
+#[derive(Debug)]
+struct LinkRate(AtomicU64);
 
 /// Time for which the longest copy may fill the link: so eight of them, and what else the link
 /// carries, are done before the first is given up and its rescue server taken for slow.
 const FILLING_MAX: Duration = Duration::from_secs(3);
 
-impl CopiedSite {
-    /// The longest body that is pushed over a link of this rate.
-    pub const fn bytes_max(link: ByteRate) -> u64 {
-        link.as_bytes().saturating_mul(FILLING_MAX.as_secs())
+impl LinkRate {
+    fn set(&self, rate: ByteRate) {
+        self.0.store(rate.as_bytes(), Ordering::Relaxed);
+    }
+
+    /// The longest body that is pushed: what fills the link for long is no help.
+    fn body_bytes_max(&self) -> u64 {
+        let rate = self.0.load(Ordering::Relaxed);
+        rate.saturating_mul(FILLING_MAX.as_secs())
     }
 }
 
 impl Replicator {
-    /// Begins to work for `site`, whose cores are `front`. What becomes of orders goes to
+    /// Begins to work for a site whose cores are `front`. What becomes of orders goes to
     /// `events`. It ends when it is dropped.
-    pub fn start(
-        front: &Arc<Front>,
-        site: watch::Receiver<CopiedSite>,
-        charge: LinkCharge,
-        events: mpsc::Sender<Input>,
-    ) -> Self {
+    pub fn start(front: &Arc<Front>, copying: Copying, events: mpsc::Sender<Input>) -> Self {
         let (jobs, inbox) = mpsc::channel(QUEUE_MAX);
         let counts = Arc::<CopyCounts>::default();
         let renewals = Arc::<Renewals>::default();
+        let link = Arc::new(LinkRate(AtomicU64::new(copying.link.as_bytes())));
         let errands = Errands {
             front: Arc::downgrade(front),
-            site,
-            charge,
+            site: copying.site,
+            link: Arc::clone(&link),
+            charge: copying.charge,
             renewals: Arc::clone(&renewals),
             counts: Arc::clone(&counts),
         };
@@ -180,6 +195,7 @@ impl Replicator {
         Self {
             jobs,
             members: BTreeMap::new(),
+            link,
             renewals,
             counts,
         }
@@ -190,8 +206,12 @@ impl Replicator {
         Arc::clone(&self.counts)
     }
 
-    /// Learns from what the Brain is told who rescues us, and from its plan who does not any more.
+    /// Learns from what the Brain is told who rescues us, and what our link carries; and from its
+    /// plan who does not rescue us any more.
     pub fn note(&mut self, input: &Input, plan: &RoutePlan) {
+        if let Input::ParametersChanged(parameters) = input {
+            self.link.set(parameters.link);
+        }
         if let Input::IntervalEnded(_) = input {
             let is_known = |link: &LinkId| plan.fetch_keys.iter().any(|(one, _)| one == link);
             self.members.retain(|link, _| is_known(link));

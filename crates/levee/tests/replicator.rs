@@ -7,10 +7,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee::replicator::{CopiedSite, Replicator};
+use levee::replicator::{CopiedSite, Copying, Replicator};
 use levee::settings::CopiedLinks;
 use levee_control::{
-    CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, OriginPhase, OriginRoute, RoutePlan,
+    CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, OriginPhase, OriginRoute, Parameters,
+    RoutePlan,
 };
 use levee_net::{Clock, Inherited};
 use levee_proxy::{
@@ -97,7 +98,6 @@ fn stage() -> Stage {
         web: web("origin.example", origin.address.port()),
         names: vec!["static.example".parse().unwrap()],
         links: CopiedLinks::Kept,
-        bytes_max: CopiedSite::bytes_max(ByteRate::from_kilobytes(54)),
     });
     let charged = Arc::<std::sync::atomic::AtomicU64>::default();
     let counter = Arc::clone(&charged);
@@ -105,8 +105,13 @@ fn stage() -> Stage {
         counter.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
     });
     let (events, told) = mpsc::channel(64);
+    let copying = Copying {
+        site: seen,
+        link: ByteRate::from_kilobytes(54),
+        charge,
+    };
     Stage {
-        replicator: Replicator::start(&origin.front, seen, charge, events),
+        replicator: Replicator::start(&origin.front, copying, events),
         site,
         origin,
         told,
@@ -263,6 +268,29 @@ async fn what_may_not_be_kept_is_not_sent() {
             .values()
             .all(|&count| count == 0)
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_long_goes_by_the_link_as_it_is_measured() {
+    let mut stage = stage();
+    let _rescue = stage.rescued();
+    stage.write("film.mp4", &"x".repeat(1_000_000));
+    for (kilobytes, outcome) in [
+        (1000, CopyOutcome::Held),
+        (300, CopyOutcome::Refused),
+        (400, CopyOutcome::Held),
+    ] {
+        let parameters = Parameters::new(
+            stage.space_of_origin(),
+            stage.origin.address.ip(),
+            "aliases.example".parse().unwrap(),
+            ByteRate::from_kilobytes(kilobytes),
+        );
+        let measured = Input::ParametersChanged(Box::new(parameters));
+        stage.replicator.note(&measured, &RoutePlan::default());
+        let ended = stage.copy("/film.mp4", CopyMeans::Push).await;
+        assert_eq!(ended, outcome, "{kilobytes} kB/s");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -113,12 +113,10 @@ pub(super) fn sites(
 
 /// What the replicator needs to know of the site.
 pub(super) fn copied(settings: &Settings, web: &WebAddress) -> CopiedSite {
-    let link = settings.link.rate.unwrap_or(UNKNOWN_LINK);
     CopiedSite {
         web: web.clone(),
         names: settings.site.also.clone(),
         links: settings.hot_spots.links,
-        bytes_max: CopiedSite::bytes_max(link),
     }
 }
 

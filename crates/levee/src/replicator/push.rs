@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use super::renewals::Renewals;
 use super::rewritten::Rewritten;
-use super::{CopiedSite, CopyCounts, Member};
+use super::{CopiedSite, CopyCounts, LinkRate, Member};
 use crate::rescue_link::LinkCharge;
 
 /// The codings that browsers name over plain HTTP, by which rescue servers are reached; over TLS
@@ -72,6 +72,7 @@ impl Trouble {
 pub(super) struct Errands {
     pub front: Weak<Front>,
     pub site: watch::Receiver<CopiedSite>,
+    pub link: Arc<LinkRate>,
     pub charge: LinkCharge,
     pub counts: Arc<CopyCounts>,
     pub renewals: Arc<Renewals>,
@@ -84,7 +85,7 @@ impl Errands {
     pub async fn push(&self, url: &str, member: &Member) -> Result<(), Trouble> {
         let target = target_of(url)?;
         let key = member.key.to_string();
-        let CopiedSite { web, bytes_max, .. } = self.site();
+        let web = self.site().web;
         if let Some(page) = self.rewritten(target, member).await {
             return self.push_message(target, member, page).await;
         }
@@ -96,7 +97,7 @@ impl Errands {
         );
         let written = inside.write_all(request.as_bytes()).await;
         written.map_err(Trouble::failed)?;
-        let first = read_head(&mut inside, bytes_max).await?;
+        let first = read_head(&mut inside, self.link.body_bytes_max()).await?;
         (self.charge)(PUSH_BYTES);
         let body = Relay {
             first,
