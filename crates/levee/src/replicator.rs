@@ -28,12 +28,10 @@ use levee_control::{CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, RoutePla
 use levee_proxy::Front;
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, WebAddress};
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::rescue_link::LinkCharge;
 use crate::settings::CopiedLinks;
-use places::Places;
 use push::{Errands, Trouble};
 use renewals::Renewals;
 
@@ -127,7 +125,7 @@ enum What {
 /// Takes orders. See the file header.
 #[derive(Debug)]
 pub struct Replicator {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<(LinkId, Job)>,
     members: BTreeMap<LinkId, Member>,
     link: Arc<LinkRate>,
     renewals: Arc<Renewals>,
@@ -191,7 +189,10 @@ impl Replicator {
             renewals: Arc::clone(&renewals),
             counts: Arc::clone(&counts),
         };
-        tokio::spawn(run(inbox, Arc::new(errands), events));
+        let errands = Arc::new(errands);
+        tokio::spawn(places::work(inbox, QUEUE_MAX, move |job| {
+            carry_out(job, Arc::clone(&errands), events.clone())
+        }));
         Self {
             jobs,
             members: BTreeMap::new(),
@@ -245,7 +246,7 @@ impl Replicator {
         };
         if self.renewals.note_fetched(link, target) {
             let errand = What::SendAgain(url.to_owned());
-            if self.jobs.try_send(Job { errand, member }).is_err() {
+            if self.jobs.try_send((link, Job { errand, member })).is_err() {
                 self.renewals.note_ended(link, target);
                 self.counts.note(CopyOutcome::Failed);
             }
@@ -261,8 +262,9 @@ impl Replicator {
         let Some(member) = self.members.get(&order.link).cloned() else {
             return failed(order);
         };
+        let link = order.link;
         let errand = What::Order(order.clone());
-        match self.jobs.try_send(Job { errand, member }) {
+        match self.jobs.try_send((link, Job { errand, member })) {
             Ok(()) => None,
             Err(_) => failed(order),
         }
@@ -274,32 +276,6 @@ fn ended(order: &CopyOrder, outcome: CopyOutcome) -> Input {
         link: order.link,
         url: order.url.clone(),
         outcome,
-    }
-}
-
-/// Carries orders out until nobody can give any more.
-async fn run(mut inbox: mpsc::Receiver<Job>, errands: Arc<Errands>, events: mpsc::Sender<Input>) {
-    let mut places = Places::default();
-    let mut under_way = JoinSet::new();
-    loop {
-        tokio::select! {
-            job = inbox.recv(), if places.waiting() < QUEUE_MAX => match job {
-                Some(job) => places.push(job.member.link, job),
-                None => return,
-            },
-            Some(ended) = under_way.join_next() => match ended {
-                Ok(link) => places.ended(link),
-                Err(error) => tracing::error!("a copy broke off: {error}"),
-            },
-        }
-        while let Some(job) = places.next() {
-            let (errands, events) = (Arc::clone(&errands), events.clone());
-            let link = job.member.link;
-            under_way.spawn(async move {
-                carry_out(job, errands, events).await;
-                link
-            });
-        }
     }
 }
 
