@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::account::{Account, Part};
 use super::crowd::{Fair, Tally, gather};
@@ -31,6 +31,9 @@ pub struct Wanted {
 /// How often the server is asked how it goes; it takes three seconds of silence for our end.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Time for the first look at all pages: less than the silence that the server takes for our end.
+const FIRST_LOOK_MAX: Duration = Duration::from_secs(2);
+
 /// A server that does not answer so often in a row is gone.
 const MISSES_MAX: u32 = 4;
 
@@ -52,7 +55,7 @@ pub async fn drill(
         invitation: Arc::new(invitation),
         guide,
     };
-    let pages = match look_around(&ground, wanted).await {
+    let pages = match look_around_within(FIRST_LOOK_MAX, &ground, wanted).await {
         Ok(pages) => pages,
         Err(complaint) => {
             // It ends by itself as well, only later.
@@ -96,6 +99,21 @@ pub async fn drill(
 /// Cancel safety: dropped half-way, it may be over or not.
 pub async fn stop(admin: SocketAddr) -> Result<String, String> {
     admin_client::stop_drill(admin, "").await
+}
+
+/// The same, unless that takes longer than `limit`.
+async fn look_around_within(
+    limit: Duration,
+    ground: &Ground,
+    wanted: &Wanted,
+) -> Result<Vec<(String, Print)>, String> {
+    let looking = timeout(limit, look_around(ground, wanted)).await;
+    looking.unwrap_or_else(|_| {
+        Err(format!(
+            "the site does not show its pages within {limit:?}; try again when it is calm, or \
+             choose smaller ones with --path"
+        ))
+    })
 }
 
 /// What the site shows before anybody helps.
@@ -199,5 +217,36 @@ impl Watcher {
             Some((alias.clone(), found.as_ref()?.trouble.clone()?))
         };
         found.filter_map(trouble).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::super::account::Invitation;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_site_that_does_not_answer_is_not_waited_for() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (_guides, guide) = watch::channel(Guide::default());
+        let ground = Ground {
+            invitation: Arc::new(Invitation {
+                site: "www.example.org:80".to_owned(),
+                address: silent.local_addr().unwrap(),
+                key: String::new(),
+            }),
+            guide,
+        };
+        let wanted = Wanted {
+            rate: 1,
+            length: Duration::from_secs(1),
+            paths: vec!["/".to_owned()],
+        };
+        let limit = Duration::from_millis(1);
+        let looked = look_around_within(limit, &ground, &wanted).await;
+        let complaint = looked.unwrap_err();
+        assert!(complaint.contains("within 1ms"), "{complaint}");
     }
 }

@@ -1,6 +1,6 @@
 //! A front on a free port, a client that reads exactly one response, and a scripted origin.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -355,18 +355,22 @@ impl Client {
     }
 
     fn chunks(&mut self) -> Vec<u8> {
+        self.read_chunks().unwrap()
+    }
+
+    fn read_chunks(&mut self) -> io::Result<Vec<u8>> {
         let mut body = Vec::new();
         loop {
             let mut line = String::new();
-            self.reader.read_line(&mut line).unwrap();
-            let length = usize::from_str_radix(line.trim_end(), 16).unwrap();
+            self.reader.read_line(&mut line)?;
+            let length = usize::from_str_radix(line.trim_end(), 16).map_err(io::Error::other)?;
             let start = body.len();
             body.resize(start + length + 2, 0);
-            self.reader.read_exact(&mut body[start..]).unwrap();
+            self.reader.read_exact(&mut body[start..])?;
             assert!(body.ends_with(b"\r\n"));
             body.truncate(start + length);
             if length == 0 {
-                return body;
+                return Ok(body);
             }
         }
     }
@@ -385,41 +389,47 @@ enum Expect {
     HeadOnly,
 }
 
-/// A server that answers each connection's only request with what `answer` makes of it.
+/// A server that answers each connection's only request with what `answer` makes of it. One that
+/// breaks off half-way gets no answer, and the next is served all the same.
 pub fn origin(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut reader = BufReader::new(stream.unwrap());
-            let mut head = String::new();
-            while !head.ends_with("\r\n\r\n") {
-                if reader.read_line(&mut head).unwrap_or(0) == 0 {
-                    break;
-                }
-            }
-            if head.is_empty() {
-                continue;
-            }
-            let mut client = Client { reader };
-            let body = match head.to_lowercase().contains("transfer-encoding: chunked") {
-                true => client.chunks(),
-                false => body_of(&head, &mut client),
-            };
-            head.push_str(&String::from_utf8_lossy(&body));
-            client.send(answer(&head));
+            let reader = BufReader::new(stream.unwrap());
+            // It is the other side's to say what it lacks.
+            let _ = answer_once(Client { reader }, &answer);
         }
     });
     address
 }
 
-fn body_of(head: &str, client: &mut Client) -> Vec<u8> {
+fn answer_once(mut client: Client, answer: impl Fn(&str) -> String) -> io::Result<()> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if client.reader.read_line(&mut head)? == 0 {
+            break;
+        }
+    }
+    if head.is_empty() {
+        return Ok(());
+    }
+    let body = match head.to_lowercase().contains("transfer-encoding: chunked") {
+        true => client.read_chunks()?,
+        false => body_of(&head, &mut client)?,
+    };
+    head.push_str(&String::from_utf8_lossy(&body));
+    let answer = answer(&head);
+    client.reader.get_mut().write_all(answer.as_bytes())
+}
+
+fn body_of(head: &str, client: &mut Client) -> io::Result<Vec<u8>> {
     let lines = head.lines().filter_map(|line| line.split_once(": "));
     let mut lengths = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length = lengths
         .next()
         .map_or(0, |(_, value)| value.parse().unwrap());
     let mut body = vec![0; length];
-    client.reader.read_exact(&mut body).unwrap();
-    body
+    client.reader.read_exact(&mut body)?;
+    Ok(body)
 }
