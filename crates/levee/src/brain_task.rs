@@ -107,13 +107,9 @@ impl BrainTask {
             let input = tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Change(mut parameters)) => {
+                    Some(Order::Change(parameters)) => {
                         self.handle(Input::DrillStopped(DrillStop::Reload), &mut sampler);
-                        // What was measured is known better than what the interface promises.
-                        if let Some(meter) = &self.link_meter {
-                            parameters.link = meter.rate();
-                        }
-                        Input::ParametersChanged(parameters)
+                        Input::ParametersChanged(self.with_measured_link(parameters))
                     }
                     Some(Order::Drill(order, begun)) => {
                         self.begin_drill(order, begun, &mut sampler);
@@ -152,6 +148,14 @@ impl BrainTask {
                 self.show(&sampler);
             }
         }
+    }
+
+    /// What was measured is known better than what the interface promises.
+    fn with_measured_link(&self, mut parameters: Box<Parameters>) -> Box<Parameters> {
+        if let Some(meter) = &self.link_meter {
+            parameters.link = meter.rate();
+        }
+        parameters
     }
 
     fn ticks(&self) -> tokio::time::Interval {

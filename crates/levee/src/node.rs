@@ -355,11 +355,7 @@ impl Parts {
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web));
-        let copying = Copying {
-            site: copied_seen,
-            link: self.link,
-            charge: charge(&made),
-        };
+        let copying = Copying::new(copied_seen, self.link, charge(&made));
         let replicator = Replicator::start(&front, copying, events.clone());
         let community = self.join(sockets.rescue, &made, events)?;
         let line = community.as_ref().map(Community::purge_line);

@@ -145,12 +145,21 @@ pub struct CopiedSite {
 
 /// What copies are made of, and what it may cost.
 pub struct Copying {
-    /// Whose resources, as it is now.
-    pub site: watch::Receiver<CopiedSite>,
-    /// B, until the Brain is told another.
-    pub link: ByteRate,
-    /// Who is told of bytes that the cores do not see.
-    pub charge: LinkCharge,
+    site: watch::Receiver<CopiedSite>,
+    link: ByteRate,
+    charge: LinkCharge,
+}
+
+impl Copying {
+    /// Of the resources of `site`, as it is now; `link` is B until the Brain is told another, and
+    /// `charge` is told of bytes that the cores do not see.
+    pub const fn new(
+        site: watch::Receiver<CopiedSite>,
+        link: ByteRate,
+        charge: LinkCharge,
+    ) -> Self {
+        Self { site, link, charge }
+    }
 }
 
 /// B as the Brain knows it, configured or measured.

@@ -105,11 +105,7 @@ fn stage() -> Stage {
         counter.fetch_add(bytes, std::sync::atomic::Ordering::SeqCst);
     });
     let (events, told) = mpsc::channel(64);
-    let copying = Copying {
-        site: seen,
-        link: ByteRate::from_kilobytes(54),
-        charge,
-    };
+    let copying = Copying::new(seen, ByteRate::from_kilobytes(54), charge);
     Stage {
         replicator: Replicator::start(&origin.front, copying, events),
         site,
