@@ -4,7 +4,7 @@
 //! changes while it is read, so a request needs no lock.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +86,8 @@ pub struct Target {
     pub slot: u8,
     /// `www-vh1.rescue.example:8080`, which goes into Location.
     pub alias: WebAddress,
+    /// Where it answers web requests: what stands in our name for it.
+    pub address: IpAddr,
     /// D_redi, the most to redirect to it, in file bytes a second; also its weight.
     pub rate: ByteRate,
 }

@@ -5,11 +5,13 @@
 //! Messages and signatures are hickory's. Nothing here resolves names for others.
 
 mod exchange;
+mod keeper;
 mod key;
 mod name;
 mod remote;
 mod zone;
 
+pub use keeper::{Addresses, Failure, Input, Keeper, KeeperState, KeeperView, KeptName, Output};
 pub use key::{TsigKey, TsigKeyError};
 pub use name::{DomainName, DomainNameError};
 pub use remote::RemoteZone;

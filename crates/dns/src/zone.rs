@@ -5,6 +5,7 @@
 //! work. Who keeps the zone is behind it: a name server that takes updates, or our own.
 //! Each failure names its cause in a sentence that says where to look.
 
+use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -18,7 +19,7 @@ use crate::name::DomainName;
 pub type Doing<'a, T> = Pin<Box<dyn Future<Output = Result<T, ZoneError>> + Send + 'a>>;
 
 /// A place where records are changed.
-pub trait Zone: Send + Sync {
+pub trait Zone: fmt::Debug + Send + Sync {
     /// Makes all edits of `change`, or none where what it expects is not so
     /// ([`Cause::Conflict`]).
     ///

@@ -15,6 +15,8 @@ mod crowd;
 mod deaths;
 #[path = "real_faults/disk.rs"]
 mod disk;
+#[path = "real_faults/dns.rs"]
+mod dns;
 #[path = "real_faults/drill.rs"]
 mod drill;
 #[path = "real_faults/homes.rs"]
@@ -23,6 +25,8 @@ mod homes;
 mod http;
 #[path = "real_faults/link.rs"]
 mod link;
+#[path = "../../dns/tests/real_bind/named.rs"]
+mod named;
 #[path = "real_faults/network.rs"]
 mod network;
 #[path = "real_faults/operator.rs"]

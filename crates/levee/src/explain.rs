@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::https;
 use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
+use crate::{dns, https};
 
 /// The report of `levee check`.
 ///
@@ -13,7 +13,8 @@ use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
 pub fn check(path: &Path) -> Result<String, String> {
     match settings::check(path) {
         Ok(settings) => {
-            let findings = https::check(&settings);
+            let mut findings = https::check(&settings);
+            findings.errors.extend(dns::check(&settings));
             let line = |text: &String| format!("{}: {text}", path.display());
             if !findings.errors.is_empty() {
                 return Err(findings

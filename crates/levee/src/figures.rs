@@ -39,6 +39,8 @@ pub struct Figures {
     pub purge_answers: std::sync::Arc<crate::purge_report::PurgeAnswers>,
     /// What became of copies that we had made.
     pub copies: std::sync::Arc<CopyCounts>,
+    /// The site's name in DNS, where it is kept.
+    pub dns: Option<std::sync::Arc<crate::dns::Dns>>,
     /// When the process started.
     pub started: Timestamp,
 }
@@ -114,6 +116,7 @@ impl Figures {
             waiting: sampler.total().waiting,
             upstreams: self.upstreams.view().iter().map(upstream).collect(),
             drill: drill(view, &calendar),
+            dns: self.dns.as_ref().and_then(|dns| dns.status()),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod brain_task;
 pub mod command;
 pub mod community;
 pub mod community_socket;
+pub mod dns;
 pub mod drill;
 pub mod exchange;
 pub mod explain;

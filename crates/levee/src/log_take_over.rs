@@ -161,6 +161,7 @@ mod tests {
                 host: "www-vh1.rescue.example".parse().unwrap(),
                 port: 8080,
             },
+            address: [192, 0, 2, 1].into(),
             rate: ByteRate::ZERO,
         };
         assert_eq!(take_over.name_of(link), "out7");

@@ -29,12 +29,13 @@ use tokio::task::JoinHandle;
 use self::face::Face;
 use self::made::{
     access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, own_address,
-    private_addresses, sites,
+    private_addresses, sites, start_dns,
 };
 use self::purge_office::PurgeOffice;
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
+use crate::dns::Dns;
 use crate::drill::DrillOffice;
 use crate::figures::Figures;
 use crate::https::Https;
@@ -75,6 +76,7 @@ pub struct Node {
     upstreams: Arc<Upstreams>,
     purges: Arc<PurgeOffice>,
     drills: Arc<DrillOffice>,
+    dns: Option<Arc<Dns>>,
     /// What is copied, and how.
     copied: watch::Sender<CopiedSite>,
     web: WebAddress,
@@ -200,7 +202,7 @@ impl Node {
         service_manager::tell_stopping();
         watchdog.abort();
         tracing::info!("draining: no new connections, running requests are finished");
-        drain(&front, &orders).await;
+        drain(&front, &orders, self.dns.as_deref()).await;
         admin.abort();
         self.side_tasks.iter().for_each(JoinHandle::abort);
         // The task has ended, or hangs on a peer that does not listen.
@@ -270,7 +272,7 @@ async fn reload(face: &Arc<Face>) {
     }
 }
 
-async fn drain(front: &Front, orders: &mpsc::Sender<Order>) {
+async fn drain(front: &Front, orders: &mpsc::Sender<Order>, dns: Option<&Dns>) {
     let (done, drained) = oneshot::channel();
     if orders.send(Order::Drain(done)).await.is_ok() {
         // The Brain task answers or is gone.
@@ -290,6 +292,10 @@ async fn drain(front: &Front, orders: &mpsc::Sender<Order>) {
             "some requests were not finished in {} s",
             DRAIN_MAX.as_secs()
         );
+    }
+    // The rescue servers have left our name meanwhile, or their name server does not answer.
+    if let Some(dns) = dns {
+        dns.finish().await;
     }
 }
 
@@ -349,8 +355,7 @@ impl Parts {
     fn start(self, sockets: Sockets) -> Result<Node, String> {
         let made = self.make()?;
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
-        let web = (&self.web, self.address);
-        let drills = drill_office(&sockets.front, web, orders.clone());
+        let drills = drill_office(&sockets.front, (&self.web, self.address), orders.clone());
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
@@ -361,7 +366,8 @@ impl Parts {
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
-        let figures = self.figures(&made, replicator.counts());
+        let dns = start_dns(&self, plans_seen.clone())?;
+        let figures = self.figures(&made, replicator.counts(), dns.clone());
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -401,6 +407,7 @@ impl Parts {
             upstreams: self.upstreams,
             purges: made.purges,
             drills,
+            dns,
             copied,
             web: self.web,
             https_port: self.https_port,
@@ -409,7 +416,7 @@ impl Parts {
         })
     }
 
-    fn figures(&self, made: &Made, copies: Arc<CopyCounts>) -> Figures {
+    fn figures(&self, made: &Made, copies: Arc<CopyCounts>, dns: Option<Arc<Dns>>) -> Figures {
         Figures {
             site: self.web.to_string(),
             fetcher: made.fetcher.clone(),
@@ -419,6 +426,7 @@ impl Parts {
             handed_over: made.take_over.counts(),
             purge_answers: made.purges.answers(),
             copies,
+            dns,
             started: Clock.now(),
         }
     }

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    CacheSettings, CommunitySettings, Content, CopiedLinks, CrawlerSettings, FetchTimes,
-    HotSpotSettings, LimitSettings, LinkSettings, LogSettings, Recognition, RescueSettings,
-    Settings, SiteSettings, TlsSettings, UnknownHost, UpstreamTable,
+    CacheSettings, CommunitySettings, Content, CopiedLinks, CrawlerSettings, DnsSettings,
+    FetchTimes, HotSpotSettings, LimitSettings, LinkSettings, LogSettings, NameServer, Recognition,
+    RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::{Kind, rate_or_nothing, time};

@@ -58,6 +58,11 @@ impl StateFolder {
         Ok(Self { path: path.into() })
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The aliases that were given out before.
     ///
     /// # Errors
@@ -89,26 +94,54 @@ impl StateFolder {
     /// # Errors
     /// When the disk is full or the folder is gone; the old list is still there then.
     pub fn remember(&self, records: &[AliasRecord]) -> Result<(), StateError> {
-        let fresh = self.path.join("aliases.new");
+        let mut text = format!("{HEADER}\n");
+        for AliasRecord {
+            number,
+            alias,
+            origin,
+        } in records
+        {
+            text.push_str(&format!(
+                "{number} {alias} {} {}\n",
+                origin.host, origin.port
+            ));
+        }
+        self.replace(FILE, &text)
+    }
+
+    /// Gives `file` of the folder this text, so that it survives a crash from now on. Blocks for two
+    /// disk flushes.
+    ///
+    /// # Errors
+    /// When the disk is full or the folder is gone; the old text is still there then.
+    pub fn replace(&self, file: &str, text: &str) -> Result<(), StateError> {
+        let fresh = self.path.join(format!("{file}.new"));
         let write = || -> io::Result<()> {
-            let mut file = File::create(&fresh)?;
-            writeln!(file, "{HEADER}")?;
-            for AliasRecord {
-                number,
-                alias,
-                origin,
-            } in records
-            {
-                writeln!(file, "{number} {alias} {} {}", origin.host, origin.port)?;
-            }
-            file.sync_all()?;
-            fs::rename(&fresh, self.path.join(FILE))?;
+            let mut handle = File::create(&fresh)?;
+            handle.write_all(text.as_bytes())?;
+            handle.sync_all()?;
+            fs::rename(&fresh, self.path.join(file))?;
             File::open(&self.path)?.sync_all()
         };
         write().map_err(|error| StateError::Io {
             path: self.path.clone(),
             error,
         })
+    }
+
+    /// The text of `file` of the folder; none where there is no such file.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, file: &str) -> Result<Option<String>, StateError> {
+        match fs::read_to_string(self.path.join(file)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StateError::Io {
+                path: self.path.join(file),
+                error,
+            }),
+        }
     }
 }
 

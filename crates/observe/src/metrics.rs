@@ -6,6 +6,7 @@
 
 mod copies;
 mod crawlers;
+mod dns;
 mod drills;
 mod fetches;
 mod homes;

@@ -4,6 +4,7 @@
 //! phone while the site is on fire, so it is one small page and one small stylesheet.
 
 mod bar;
+mod dns;
 mod drill;
 mod upstreams;
 
@@ -30,6 +31,7 @@ pub fn render_page(status: &Status) -> String {
     peers(&mut html, Side::HelpsUs, &status.rescue_servers);
     peers(&mut html, Side::IsHelped, &status.origins);
     candidates(&mut html, status);
+    dns::section(&mut html, status);
     upstreams::section(&mut html, &status.upstreams);
     html.markup("<div class=columns>");
     hot_urls(&mut html, status);

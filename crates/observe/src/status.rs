@@ -76,6 +76,30 @@ pub struct Status {
     pub crawlers: CrawlerStatus,
     /// The rehearsal that this site holds or takes part in.
     pub drill: Option<DrillStatus>,
+    /// The site's name in DNS; none where it is left alone.
+    pub dns: Option<DnsStatus>,
+}
+
+/// The site's name in DNS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DnsStatus {
+    /// The name.
+    pub name: String,
+    /// Who keeps its zone.
+    pub server: String,
+    /// `settled`, `working`, `failing`, or `unused`, where rescue servers are not put in.
+    pub state: String,
+    /// Why it fails or is not used, in a sentence; empty where there is nothing to tell.
+    pub cause: String,
+    /// Addresses that the name had when we looked last.
+    pub addresses: Vec<String>,
+    /// Those of rescue servers that we put in.
+    pub entered: Vec<String>,
+    /// Changes made since the start, and attempts that failed.
+    pub changes: u64,
+    /// Attempts that failed.
+    pub failures: u64,
 }
 
 /// Crawlers, since the start, and what is true now.

@@ -194,6 +194,7 @@ mod tests {
                 host: "www-vh1.rescue.example".parse().unwrap(),
                 port: 8080,
             },
+            address: [192, 0, 2, 1].into(),
             rate: ByteRate::from_kilobytes(100),
         }]);
         let date = DateLine::new(SystemTime::now());

@@ -20,6 +20,7 @@ fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
             host: format!("www-vh1.rescue{index}.example").parse().unwrap(),
             port: 80,
         },
+        address: [192, 0, 2, index as u8].into(),
         rate: KILOBYTES(rate),
     };
     Arc::new(RoutePlan {

@@ -324,6 +324,7 @@ impl Sos {
             link,
             slot: server.slot,
             alias: server.peer.alias.clone(),
+            address: server.peer.address,
             rate: server.useful.of(server.rate),
         });
         RedirectPlan {

@@ -20,7 +20,9 @@ const READY_MAX: Duration = Duration::from_secs(20);
 
 /// What is different from one test to the next.
 pub struct Stage<'a> {
-    /// Text of the zone `site.test`; none where the server gets it from somewhere.
+    /// Name of the zone.
+    pub name: &'a str,
+    /// Its text; none where the server gets it from somewhere.
     pub zone: Option<&'a str>,
     /// What stands in its `zone` statement beside the file.
     pub statement: &'a str,
@@ -31,41 +33,27 @@ pub struct Named {
     process: Child,
     folder: TempDir,
     address: SocketAddr,
+    zone: String,
 }
 
-/// A zone with one address for `www`, whose key may change everything.
-pub const ZONE: &str = "$TTL 30\n\
-    @ IN SOA ns admin 1 60 30 3600 5\n\
-    @ IN NS ns\n\
-    ns IN A 127.0.0.1\n\
-    www IN A 192.0.2.1\n\
-    other IN CNAME www\n";
-
 impl Named {
-    /// A primary for `site.test` that takes updates signed by [`KEY`].
-    pub fn start() -> Self {
-        Self::start_as(&Stage {
-            zone: Some(ZONE),
-            statement: "type primary; update-policy { grant community. zonesub ANY; };",
-        })
-    }
-
     /// A server on that stage.
     pub fn start_as(stage: &Stage<'_>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         if let Some(zone) = stage.zone {
-            fs::write(folder.path().join("site.test.db"), zone).unwrap();
+            fs::write(folder.path().join("zone.db"), zone).unwrap();
         }
         // Between finding a port and using it somebody else may take it.
         for _ in 0..3 {
             let address = free_address();
             configure(folder.path(), address, stage);
             let mut process = run(folder.path());
-            if is_ready(&mut process, address) {
+            if is_ready(&mut process, address, stage.name) {
                 return Self {
                     process,
                     folder,
                     address,
+                    zone: stage.name.to_owned(),
                 };
             }
         }
@@ -86,7 +74,8 @@ impl Named {
     /// Starts it again where it was.
     pub fn restart(&mut self) {
         self.process = run(self.folder.path());
-        assert!(is_ready(&mut self.process, self.address), "{}", self.log());
+        let ready = is_ready(&mut self.process, self.address, &self.zone);
+        assert!(ready, "{}", self.log());
     }
 
     /// What it logged.
@@ -140,7 +129,9 @@ pub fn free_address() -> SocketAddr {
 
 fn configure(folder: &Path, address: SocketAddr, stage: &Stage<'_>) {
     let port = address.port();
-    let statement = stage.statement;
+    let Stage {
+        name, statement, ..
+    } = stage;
     let text = format!(
         "options {{ directory \".\"; listen-on port {port} {{ 127.0.0.1; }};\n\
          listen-on-v6 {{ none; }}; pid-file none; session-keyfile \"./session.key\";\n\
@@ -149,7 +140,7 @@ fn configure(folder: &Path, address: SocketAddr, stage: &Stage<'_>) {
          request-ixfr no; min-refresh-time 1; max-refresh-time 2; }};\n\
          controls {{ }};\n\
          key \"community.\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-         zone \"site.test\" {{ file \"site.test.db\"; {statement} }};\n"
+         zone \"{name}\" {{ file \"zone.db\"; {statement} }};\n"
     );
     fs::write(folder.join("named.conf"), text).unwrap();
 }
@@ -167,13 +158,14 @@ fn run(folder: &Path) -> Child {
         .unwrap()
 }
 
-fn is_ready(process: &mut Child, address: SocketAddr) -> bool {
+fn is_ready(process: &mut Child, address: SocketAddr, zone: &str) -> bool {
     let end = Instant::now() + READY_MAX;
     while Instant::now() < end {
         if process.try_wait().unwrap().is_some() {
             return false;
         }
-        if TcpStream::connect(address).is_ok() && !dig_with(address, "ns.site.test A").is_empty() {
+        let question = format!("+short {zone} SOA");
+        if TcpStream::connect(address).is_ok() && !dig_with(address, &question).is_empty() {
             return true;
         }
         std::thread::yield_now();

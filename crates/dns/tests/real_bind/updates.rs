@@ -7,7 +7,24 @@ use levee_dns::{
     Cause, Change, Edit, Expected, Kind, Record, RemoteZone, TsigKey, Value, Zone, ZoneError,
 };
 
-use crate::named::{KEY, Named, SECRET, Stage, ZONE, free_address};
+use crate::named::{KEY, Named, SECRET, Stage, free_address};
+
+/// A zone with one address for `www`, whose key may change everything.
+const ZONE: &str = "$TTL 30\n\
+    @ IN SOA ns admin 1 60 30 3600 5\n\
+    @ IN NS ns\n\
+    ns IN A 127.0.0.1\n\
+    www IN A 192.0.2.1\n\
+    other IN CNAME www\n";
+
+/// A primary for `site.test` whose `update-policy` grants that.
+fn primary(grant: &str) -> Named {
+    Named::start_as(&Stage {
+        name: "site.test",
+        zone: Some(ZONE),
+        statement: &format!("type primary; update-policy {{ grant community. {grant}; }};"),
+    })
+}
 
 fn zone(server: SocketAddr, key: &str) -> RemoteZone {
     let key: TsigKey = key.parse().unwrap();
@@ -39,7 +56,7 @@ fn cause(result: Result<(), ZoneError>) -> Cause {
 
 #[test]
 fn addresses_and_texts_enter_and_leave_a_name() {
-    let named = Named::start();
+    let named = primary("zonesub ANY");
     let zone = zone(named.address(), KEY);
     run(async {
         zone.add(record("www.site.test", "192.0.2.2"))
@@ -72,7 +89,7 @@ fn addresses_and_texts_enter_and_leave_a_name() {
 
 #[test]
 fn a_change_that_expects_what_is_no_longer_so_changes_nothing() {
-    let named = Named::start();
+    let named = primary("zonesub ANY");
     let zone = zone(named.address(), KEY);
     let expecting = |values: &[&str]| Change {
         expected: vec![Expected {
@@ -95,7 +112,7 @@ fn a_change_that_expects_what_is_no_longer_so_changes_nothing() {
 
 #[test]
 fn each_refusal_has_its_cause() {
-    let named = Named::start();
+    let named = primary("zonesub ANY");
     let change = |key: &str, zone_name: &str, name: &str| {
         let key: TsigKey = key.parse().unwrap();
         let zone = RemoteZone::new(named.address(), zone_name.parse().unwrap(), key);
@@ -122,10 +139,7 @@ fn each_refusal_has_its_cause() {
 
 #[test]
 fn a_key_without_the_right_is_refused_and_an_absent_server_is_told() {
-    let named = Named::start_as(&Stage {
-        zone: Some(ZONE),
-        statement: "type primary; update-policy { grant community. name ns.site.test A; };",
-    });
+    let named = primary("name ns.site.test A");
     let zone_at = |server| zone(server, KEY).with_wait(Duration::from_secs(1));
     let add = |zone: RemoteZone| {
         let added = run(zone.add(record("www.site.test", "192.0.2.3")));
@@ -143,7 +157,7 @@ fn a_key_without_the_right_is_refused_and_an_absent_server_is_told() {
 
 #[test]
 fn clocks_that_differ_are_named_as_the_cause() {
-    let named = Named::start();
+    let named = primary("zonesub ANY");
     let zone = zone(named.address(), KEY).with_clock(|| 1_000_000_000);
     let got = cause(run(zone.add(record("www.site.test", "192.0.2.3"))));
     assert_eq!(got, Cause::BadTime);
@@ -151,7 +165,7 @@ fn clocks_that_differ_are_named_as_the_cause() {
 
 #[test]
 fn a_server_that_was_killed_knows_what_it_confirmed() {
-    let mut named = Named::start();
+    let mut named = primary("zonesub ANY");
     let zone = zone(named.address(), KEY);
     run(zone.add(record("www.site.test", "192.0.2.2"))).unwrap();
     named.kill();

@@ -47,6 +47,8 @@ pub struct Draft {
     pub link: &'static str,
     /// Where it listens, and where others reach it.
     pub address: IpAddr,
+    /// Where it listens the first time; 0 is any port that is free.
+    pub port: u16,
     /// Further lines of `[rescue]`.
     pub rescue: &'static str,
 }
@@ -56,6 +58,7 @@ pub const NEWS: Draft = Draft {
     name: "news",
     link: "54 kB/s",
     address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+    port: 0,
     rescue: "",
 };
 /// A member who can carry the whole crowd, and is asked first.
@@ -170,7 +173,7 @@ impl Place {
             let path = page(number);
             fs::write(public.join(&path[1..]), body_of(draft.name, &path)).unwrap();
         }
-        write_settings(&home, draft, registry_at, 0);
+        write_settings(&home, draft, registry_at, draft.port);
         let process = run(draft, &command, &home, 1);
         let told = process.ready().site.clone().unwrap();
         let address = told.strip_prefix("http://").unwrap();

@@ -5,17 +5,20 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use levee_control::RoutePlan;
 use levee_observe::{AccessLog, AccessLogThread, LogFormat};
 use levee_proxy::{
     Bound, DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream, Upstreams,
 };
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, WebAddress};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use super::{Parts, seed};
 use crate::admin::AdminLimits;
 use crate::brain_task::Order;
 use crate::community_socket::address_towards;
+use crate::dns::{self, Dns};
 use crate::drill::DrillOffice;
 use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
@@ -109,6 +112,26 @@ pub(super) fn sites(
             None => table,
         },
     )
+}
+
+/// The site's name in DNS, where it is kept.
+pub(super) fn start_dns(
+    parts: &Parts,
+    plans: watch::Receiver<Arc<RoutePlan>>,
+) -> Result<Option<Arc<Dns>>, String> {
+    let around = dns::Surroundings {
+        own: parts.address,
+        port: parts.web.port,
+        https: match parts.https {
+            Some(_) => dns::Https::Served,
+            None => dns::Https::NotServed,
+        },
+        state: parts.state.as_ref(),
+        plans,
+        seed: seed(),
+    };
+    let dns = Dns::start(&parts.settings, around)?;
+    Ok(dns.map(Arc::new))
 }
 
 /// What the replicator needs to know of the site.

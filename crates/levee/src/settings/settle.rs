@@ -5,6 +5,7 @@
 
 mod crawlers;
 mod cross;
+mod dns;
 mod groups;
 mod hot_spots;
 mod reload;
@@ -20,6 +21,7 @@ use levee_control::{Parameters, Thresholds};
 use levee_vocab::{ByteRate, WebAddress};
 
 pub use self::crawlers::{CrawlerSettings, Recognition};
+pub use self::dns::{DnsSettings, NameServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
 pub use self::types::{
@@ -41,6 +43,7 @@ impl Settings {
         let content = content(&values, &mut complaints);
         let community = community(&values, &mut complaints);
         let tls = tls::tls(&values, &mut complaints);
+        let dns = dns::dns(&values, &mut complaints);
         let settings = Self {
             site: site(&values, content, &mut complaints),
             upstream: upstream::upstream(&values, &mut complaints),
@@ -51,6 +54,7 @@ impl Settings {
                 overhead: values.number("link.overhead"),
             },
             community,
+            dns,
             rescue: rescue(&values),
             crawlers: crawlers::crawlers(&values),
             hot_spots: hot_spots::hot_spots(&values, &mut complaints),

@@ -148,6 +148,15 @@ settings! {
     "community.drills", Kind::Flag, "true", "", Reload, "false",
     "Whether this server takes part in the rehearsals of other members, where it has time.";
 
+    "dns.server", Kind::Socket, "", "", Restart, "\"192.0.2.53:53\"",
+    "Name server that takes signed updates (RFC 2136) for the zone of `site.name`. While rescue servers help, their addresses stand in the site's name beside its own.";
+    "dns.zone", Kind::Host, "", "", Restart, "\"example.org\"",
+    "Zone in which `site.name` lies; by default the name without its first label.";
+    "dns.key", Kind::Path, "", "", Restart, "\"dns.key\"",
+    "File with the key that signs: `name:algorithm:secret`, or as `tsig-keygen` writes it.";
+    "dns.ttl", Kind::Time, "30 s", "[1 s, 1 day]", Restart, "\"30 s\"",
+    "How long resolvers may remember what we put into DNS: so long visitors still come to a rescue server that has left.";
+
     "rescue.threshold_low", Kind::Share, "10 %", "(0 %, 20 %]", Reload, "\"10 %\"",
     "T_low: below it for `rescue.low_intervals`, help is let go.";
     "rescue.threshold_alert", Kind::Share, "50 %", "[40 %, 60 %]", Reload, "\"50 %\"",

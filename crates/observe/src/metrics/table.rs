@@ -5,7 +5,7 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
-use super::{Metric, copies, crawlers, drills, fetches, homes, purges, upstreams, way_back};
+use super::{Metric, copies, crawlers, dns, drills, fetches, homes, purges, upstreams, way_back};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -50,6 +50,8 @@ pub(super) const METRICS: &[Metric] = &[
         },
     },
     drills::DRILL,
+    dns::ENTERED,
+    dns::CHANGES,
     Metric {
         name: "levee_link_capacity_bytes_per_second",
         kind: Gauge,

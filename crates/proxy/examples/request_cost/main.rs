@@ -253,6 +253,7 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
                 link: LinkId::Outbound(1),
                 slot: 1,
                 alias: web("site-vh1.rescue.example")?,
+                address: [192, 0, 2, 1].into(),
                 rate,
             };
             (rate, vec![target])

@@ -241,6 +241,7 @@ pub fn redirecting(alias: &str) -> RoutePlan {
                 link: LinkId::Outbound(1),
                 slot: 7,
                 alias: web(alias, 8080),
+                address: [192, 0, 2, 1].into(),
                 rate: ByteRate::from_kilobytes(1_000_000),
             }],
         }),

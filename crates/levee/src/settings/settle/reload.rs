@@ -36,6 +36,7 @@ impl Settings {
             "[limits]": limits;
             "admin.listen": admin;
             "admin.names": admin_names;
+            "[dns]": dns;
             "[log]": log;
             "state.folder": state_folder;
         };

@@ -251,3 +251,34 @@ fn every_mistake_about_hot_spots_is_told_with_its_way_out() {
         assert!(told.iter().any(|text| text.contains(expected)), "{told:#?}");
     }
 }
+
+#[test]
+fn the_zone_of_a_name_is_the_rest_of_it_unless_it_is_given() {
+    let dns = |name: &str, more: &str| {
+        let text = format!(
+            "[site]\nname = \"{name}\"\nfolder = \"p\"\n\
+             [dns]\nserver = \"192.0.2.53:53\"\nkey = \"k\"\n{more}"
+        );
+        settle(&text).map(|settings| settings.dns.expect("a table").zone.to_string())
+    };
+    assert_eq!(dns("www.example.org", "").as_deref(), Ok("example.org"));
+    let given = "zone = \"example.org\"\n";
+    assert_eq!(dns("example.org", given).as_deref(), Ok("example.org"));
+    let foreign = dns("www.anexample.org", given).expect_err("another zone");
+    assert!(foreign[0].contains("does not lie in zone"), "{foreign:?}");
+}
+
+#[test]
+fn every_mistake_about_dns_is_told_with_its_way_out() {
+    let site = "[site]\nname = \"www.example.org\"\nfolder = \"p\"\n";
+    let with = |more: &str| format!("{site}{more}");
+    check_told(&with("[dns]\nttl = \"5 s\"\n"), &["without dns.server"]);
+    let server = "[dns]\nserver = \"192.0.2.53:53\"\n";
+    check_told(&with(server), &["tsig-keygen"]);
+    let long = format!("{server}key = \"k\"\nttl = \"2 days\"\n");
+    check_told(&with(&long), &["[1 s, 1 day]"]);
+    let community =
+        "[community]\nregistry = \"192.0.2.7:7070\"\nalias_domain = \"a.example.net\"\n";
+    let forgetful = format!("{server}key = \"k\"\n{community}");
+    check_told(&with(&forgetful), &["give state.folder"]);
+}

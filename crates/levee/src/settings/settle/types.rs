@@ -11,6 +11,7 @@ use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use super::crawlers::CrawlerSettings;
+use super::dns::DnsSettings;
 use super::hot_spots::HotSpotSettings;
 use super::upstream::UpstreamTable;
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub link: LinkSettings,
     /// Its community; none where it stands alone.
     pub community: Option<CommunitySettings>,
+    /// The zone of its name; none where it is left alone.
+    pub dns: Option<DnsSettings>,
     /// Rescue control.
     pub rescue: RescueSettings,
     /// The object cache.

@@ -1,0 +1,36 @@
+//! What the status page says of the site's name in DNS: who is in it, and why not, where it fails.
+
+use crate::html::Html;
+use crate::status::Status;
+
+/// Shown where the name is kept.
+pub(super) fn section(html: &mut Html, status: &Status) {
+    let Some(dns) = &status.dns else { return };
+    html.markup("<section><h2>DNS</h2><p>");
+    html.markup("<strong>").text(&dns.name).markup("</strong> ");
+    match dns.addresses.is_empty() {
+        true => html.markup("has not been read yet"),
+        false => html.markup("leads to ").text(dns.addresses.join(", ")),
+    };
+    match dns.entered.len() {
+        0 => html.markup("."),
+        1 => html.markup("; one of these is a rescue server."),
+        count => html
+            .markup("; ")
+            .text(count.to_string())
+            .markup(" of these are rescue servers."),
+    };
+    match dns.state.as_str() {
+        "unused" => html
+            .markup(" Not used for rescues: ")
+            .text(&dns.cause)
+            .markup("."),
+        "failing" => html
+            .markup(" <strong>It is not as it should be:</strong> <q>")
+            .text(&dns.cause)
+            .markup("</q>. It is tried again."),
+        "working" => html.markup(" It is being changed."),
+        _ => html.markup(""),
+    };
+    html.markup("</p></section>\n");
+}
