@@ -13,8 +13,8 @@
 //!
 //! It decides and does not act: each input gives at most one thing to do, whose outcome is the next
 //! input. What is put in is written down first, so that a crash leaves nothing behind that the next
-//! start does not know. What others put in is never removed, not even where it equals something that
-//! we would put in: only what is written down is ours. The name never loses its last address.
+//! start does not know. What others put in is never removed, not even where it equals something
+//! that we would put in: only what is written down is ours. The name never loses its last address.
 //! Each change expects what was read before it, so whoever edits the name at the same time makes us
 //! read again.
 

@@ -109,8 +109,8 @@ impl StateFolder {
         self.replace(FILE, &text)
     }
 
-    /// Gives `file` of the folder this text, so that it survives a crash from now on. Blocks for two
-    /// disk flushes.
+    /// Gives `file` of the folder this text, so that it survives a crash from now on. Blocks for
+    /// two disk flushes.
     ///
     /// # Errors
     /// When the disk is full or the folder is gone; the old text is still there then.

@@ -53,7 +53,7 @@ impl Records {
     /// # Errors
     /// A sentence; what was written before is in force then.
     pub(super) fn remember(&self, name: &DomainName, addresses: &Addresses) -> Result<(), String> {
-        // Names are few and change seldom: whoever waits here waits for a disk, on a thread that may.
+        // Names are few and change seldom, and whoever waits here is on a thread that may.
         self.all.with(|all| {
             let mut next = all.clone();
             match addresses.is_empty() {
