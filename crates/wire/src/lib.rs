@@ -13,6 +13,7 @@ mod line;
 mod message_budget;
 mod peers_words;
 mod proxy_header;
+mod publication;
 mod purge_words;
 pub mod registry;
 pub mod rescue;
@@ -28,6 +29,9 @@ pub use line::{LINE_MAX, LineReader, LineTooLong};
 pub use message_budget::MessageBudget;
 pub use proxy_header::{
     PROXY_HEADER_BYTES_MAX, ProxiedAddresses, ProxyHeader, ProxyHeaderFault, ProxyVersion,
+};
+pub use publication::{
+    Claim, ClaimFault, DIGEST_FIELD, Digest, INPUT_FIELD, Published, SIGNATURE_FIELD, Validity,
 };
 pub use rescue_session::{
     CommandName, Ending, Event, Fault, FaultKind, Input, Output, PurgeAnswer, Refusal,
