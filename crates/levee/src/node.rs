@@ -359,7 +359,8 @@ impl Parts {
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
-        let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web));
+        let publisher = made.fetcher.publisher().cloned();
+        let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web, publisher));
         let copying = Copying::new(copied_seen, self.link, charge(&made));
         let replicator = Replicator::start(&front, copying, events.clone());
         let community = self.join(sockets.rescue, &made, events)?;

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use levee_control::{CopyMeans, CopyOrder, CopyOutcome, Embedded, Input, RoutePlan};
-use levee_proxy::Front;
+use levee_proxy::{Front, Publisher};
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, WebAddress};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
@@ -141,6 +141,8 @@ pub struct CopiedSite {
     pub names: Vec<HostName>,
     /// What becomes of the links of a page that is pushed.
     pub links: CopiedLinks,
+    /// Who signs what is pushed; none where nothing is signed.
+    pub publisher: Option<Arc<Publisher>>,
 }
 
 /// What copies are made of, and what it may cost.

@@ -98,6 +98,7 @@ fn stage() -> Stage {
         web: web("origin.example", origin.address.port()),
         names: vec!["static.example".parse().unwrap()],
         links: CopiedLinks::Kept,
+        publisher: None,
     });
     let charged = Arc::<std::sync::atomic::AtomicU64>::default();
     let counter = Arc::clone(&charged);

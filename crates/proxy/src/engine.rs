@@ -26,6 +26,7 @@ mod https;
 mod introduction;
 mod messages;
 mod parts;
+mod publishing;
 mod pump;
 mod purge;
 mod refuse;

@@ -28,6 +28,7 @@ mod dial;
 mod early;
 mod exchange;
 mod homes;
+mod integrity;
 mod lane;
 mod pool;
 mod purges;
@@ -40,7 +41,7 @@ mod tunnel;
 mod wishes;
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use http::Method;
 use levee_vocab::Timestamp;
@@ -53,6 +54,7 @@ use crate::flight::{
     Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, ObjectRef, Overloaded,
     Party, RequestHeaders, Waiting, Waker, lock,
 };
+use crate::publisher::Publisher;
 use crate::upstream::Endpoint;
 pub use aside::Reply;
 use copies::CopyDesk;
@@ -62,6 +64,8 @@ use counters::{Tally, count};
 pub(crate) use dial::{Way, dial};
 use homes::HomeDesk;
 pub(crate) use homes::{HOME_FIELD, HOME_LINE};
+use integrity::IntegrityDesk;
+pub use integrity::{Delivered, OriginKey, Standing, Verify};
 use pool::Pool;
 pub(crate) use request::Upload;
 pub use settings::{Clock, DiskSettings, FetchSettings};
@@ -96,6 +100,10 @@ struct Shared {
     in_flight: AtomicU64,
     /// How it stands with the homes of objects.
     homes: Mutex<HomeDesk>,
+    /// Whose signatures hold for what we fetch.
+    integrity: IntegrityDesk,
+    /// Signs what rescue servers fetch from us.
+    publisher: OnceLock<Arc<Publisher>>,
 }
 
 /// Where a visitor is to be woken.
@@ -135,6 +143,8 @@ impl Fetcher {
                 copies: CopyDesk::default(),
                 in_flight: AtomicU64::new(0),
                 homes: Mutex::default(),
+                integrity: IntegrityDesk::default(),
+                publisher: OnceLock::new(),
             }),
         })
     }
@@ -187,6 +197,17 @@ impl Fetcher {
         };
         shared.count_asked(&asked);
         asked
+    }
+
+    /// What rescue servers fetch from us is signed by `publisher` from now on. The first call
+    /// counts: a site has one key.
+    pub fn publish_by(&self, publisher: Arc<Publisher>) {
+        let _ = self.shared.publisher.set(publisher);
+    }
+
+    /// Who signs what rescue servers fetch from us.
+    pub fn publisher(&self) -> Option<&Arc<Publisher>> {
+        self.shared.publisher.get()
     }
 
     /// Closes the connections that are kept to these and not in use: they are upstreams no more.

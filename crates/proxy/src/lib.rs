@@ -27,6 +27,7 @@ mod missing;
 mod pacer;
 mod parked;
 mod pool;
+mod publisher;
 mod redirect;
 mod request;
 mod response;
@@ -47,8 +48,8 @@ pub use crawlers::{Behaviour, CrawlerRules};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{
-    Clock, DiskSettings, FetchCounters, FetchSettings, Fetcher, PushJudgement, Reply,
-    SourceCounters, judge_push,
+    Clock, Delivered, DiskSettings, FetchCounters, FetchSettings, Fetcher, OriginKey,
+    PushJudgement, Reply, SourceCounters, Standing, Verify, judge_push,
 };
 pub use files::{Folder, FolderError};
 pub use flight::{
@@ -61,6 +62,7 @@ pub use front::{BindError, Bound, Errand, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
 pub use missing::{CameBack, MissingCopy};
 pub use pacer::{Class, Link};
+pub use publisher::{Facts, Publisher, Sign, digest_of};
 pub use request::DRILL_FIELD;
 pub use sample::{
     Comebacks, CoreNotes, CrawlerSample, Handshakes, LinkSample, Sample, SentBack, SlotSample,

@@ -161,9 +161,10 @@ impl Published<'_> {
     pub fn is_plain(&self) -> bool {
         let values = [self.content_type, self.content_encoding, Some(self.target)];
         let is_plain = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
-        values.into_iter().flatten().all(|value| {
-            value.trim() == value && !value.is_empty() && value.bytes().all(is_plain)
-        })
+        values
+            .into_iter()
+            .flatten()
+            .all(|value| value.trim() == value && !value.is_empty() && value.bytes().all(is_plain))
     }
 
     fn components(&self) -> Vec<&'static str> {
@@ -189,6 +190,10 @@ impl Claim {
         let digest = field(DIGEST_FIELD).ok_or(missing)?;
         let input = field(INPUT_FIELD).ok_or(missing)?;
         let signature = field(SIGNATURE_FIELD).ok_or(missing)?;
+        // An application may sign its responses itself, under another label.
+        if dictionary(input).is_some_and(|inputs| !inputs.contains_key(LABEL)) {
+            return Err(missing);
+        }
         Self::parse(digest, input, signature).ok_or(ClaimFault::Malformed)
     }
 
@@ -274,7 +279,9 @@ fn text_of<'a>(parameters: &'a Parameters, name: &str) -> Option<&'a str> {
 }
 
 fn number_of(parameters: &Parameters, name: &str) -> Option<u64> {
-    i64::from(parameters.get(name)?.as_integer()?).try_into().ok()
+    i64::from(parameters.get(name)?.as_integer()?)
+        .try_into()
+        .ok()
 }
 
 #[cfg(test)]
@@ -303,9 +310,7 @@ mod tests {
             let mut lines = lines.lines();
             lines.find_map(|line| {
                 let (field, value) = line.split_once(": ")?;
-                field
-                    .eq_ignore_ascii_case(name)
-                    .then_some(value.as_bytes())
+                field.eq_ignore_ascii_case(name).then_some(value.as_bytes())
             })
         })
     }
@@ -388,11 +393,14 @@ mod tests {
             ("alg=\"ed25519\"", "alg=\"hmac-sha256\""),
             ("created=1700000000", "created=x"),
             ("Signature: levee", "Signature: other"),
+            ("levee=(", "levee=;("),
             ("\"@path\";req", "\"@path\";bs"),
         ] {
             let changed = lines.replace(word, other);
             assert_eq!(read(&changed), Err(ClaimFault::Malformed), "{word}");
         }
+        let of_an_application = lines.replace("Input: levee", "Input: app");
+        assert_eq!(read(&of_an_application), Err(ClaimFault::Unsigned));
     }
 
     #[test]

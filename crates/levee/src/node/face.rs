@@ -85,7 +85,11 @@ impl StatusSource for Face {
         let gone = self.upstreams.change(settings.upstream.group.clone());
         self.fetcher.close_idle(&gone);
         self.front.set_sites(&sites);
-        self.copied.send_replace(copied(&settings, &self.web));
+        self.copied.send_replace(copied(
+            &settings,
+            &self.web,
+            self.fetcher.publisher().cloned(),
+        ));
         self.log.reopen();
         self.in_force.replace(settings);
         let mut told = "reloaded".to_owned();

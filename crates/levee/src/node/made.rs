@@ -8,7 +8,7 @@ use std::sync::Arc;
 use levee_control::RoutePlan;
 use levee_observe::{AccessLog, AccessLogThread, LogFormat};
 use levee_proxy::{
-    Bound, DiskSettings, FetchSettings, Folder, Site, SiteTable, Upstream, Upstreams,
+    Bound, DiskSettings, FetchSettings, Folder, Publisher, Site, SiteTable, Upstream, Upstreams,
 };
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, WebAddress};
@@ -135,11 +135,16 @@ pub(super) fn start_dns(
 }
 
 /// What the replicator needs to know of the site.
-pub(super) fn copied(settings: &Settings, web: &WebAddress) -> CopiedSite {
+pub(super) fn copied(
+    settings: &Settings,
+    web: &WebAddress,
+    publisher: Option<Arc<Publisher>>,
+) -> CopiedSite {
     CopiedSite {
         web: web.clone(),
         names: settings.site.also.clone(),
         links: settings.hot_spots.links,
+        publisher,
     }
 }
 

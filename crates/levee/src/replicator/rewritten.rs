@@ -8,12 +8,13 @@
 //! follow lead where they led.
 
 use std::hash::{DefaultHasher, Hasher};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use levee_page::{Hyperlinks, Rewriter};
-use levee_proxy::Errand;
+use levee_proxy::{Errand, Facts, Publisher, digest_of};
 
 use super::Member;
 use super::look::Seen;
@@ -21,7 +22,7 @@ use super::push::Errands;
 use crate::settings::CopiedLinks;
 
 /// Fields that are about the bytes as they were.
-const OF_THE_BYTES: [&str; 12] = [
+const OF_THE_BYTES: [&str; 14] = [
     "accept-ranges",
     "connection",
     "content-digest",
@@ -32,6 +33,8 @@ const OF_THE_BYTES: [&str; 12] = [
     "keep-alive",
     "last-modified",
     "repr-digest",
+    "signature",
+    "signature-input",
     "transfer-encoding",
     "vary",
 ];
@@ -77,9 +80,27 @@ impl Errands {
         rewriter.finish(&mut page);
         let version = version(&seen.headers, &page);
         Some(Rewritten {
-            message: message(&seen.headers, &version, &page),
+            message: message(
+                &seen.headers,
+                &version,
+                &page,
+                &self.signed(target, &seen, &page),
+            ),
             version,
         })
+    }
+
+    /// The lines that sign the page as it is now: it is ours like the one as it was.
+    fn signed(&self, target: &str, seen: &Seen, page: &[u8]) -> String {
+        let facts = Facts {
+            status: StatusCode::OK.as_u16(),
+            content_type: Some(seen.content_type()),
+            content_encoding: None,
+            target,
+        };
+        let publisher = self.site().publisher;
+        let lines = |publisher: Arc<Publisher>| publisher.lines(facts, digest_of(page));
+        publisher.map(lines).unwrap_or_default()
     }
 
     fn rewriter(&self, target: &str, seen: &Seen) -> Option<Rewriter> {
@@ -116,7 +137,7 @@ fn is_tied(headers: &HeaderMap, host: &str) -> bool {
 }
 
 /// The response as it goes over a connection.
-fn message(headers: &HeaderMap, version: &HeaderValue, page: &[u8]) -> Bytes {
+fn message(headers: &HeaderMap, version: &HeaderValue, page: &[u8], signed: &str) -> Bytes {
     let mut message = format!(
         "HTTP/1.1 {}\r\ncontent-length: {}\r\n",
         StatusCode::OK,
@@ -137,6 +158,7 @@ fn message(headers: &HeaderMap, version: &HeaderValue, page: &[u8]) -> Bytes {
     for name in other_variations(headers) {
         push(&header::VARY, name.as_bytes());
     }
+    message.extend_from_slice(signed.as_bytes());
     message.extend_from_slice(b"\r\n");
     message.extend_from_slice(page);
     message.into()
@@ -205,7 +227,7 @@ mod tests {
         ] {
             headers.insert(HeaderName::from_static(name), value.parse().unwrap());
         }
-        let message = message(&headers, &version(&headers, b"page"), b"page");
+        let message = message(&headers, &version(&headers, b"page"), b"page", "");
         assert_eq!(
             String::from_utf8(message.to_vec()).unwrap(),
             "HTTP/1.1 200 OK\r\ncontent-length: 4\r\ncontent-type: text/html\r\n\

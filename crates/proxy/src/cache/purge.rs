@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use levee_vocab::{Purge, PurgeKind, PurgeScope, Timestamp};
 
-use super::ring::Verdict;
+use super::ring::{New, Verdict};
 use super::{Body, Cache, CacheKey, Entry, KeyRef, Shard, Stored};
 use crate::flight::{ObjectRef, Space, SpaceRef, Spaces, lock};
 use crate::tags::Tags;
@@ -155,6 +155,38 @@ impl Cache {
             let gone = lock(shard).replace(hash, |other| other == key, is_old, new);
             drop(gone);
         }
+    }
+
+    /// Puts `new`, which has the body of `old` and another head, in its place, unless that was
+    /// purged or pushed out meanwhile.
+    pub fn succeed(&self, key: &CacheKey, old: &Arc<Stored>, new: Stored) {
+        let key = key.clone().detached();
+        let hash = self.hash(&KeyRef::of(&key));
+        let labels = self.labels(&key, &new.head.tags);
+        let shard = match old.body {
+            Body::Memory(_) => Some(self.shard(hash)),
+            Body::File { .. } => self.disk.as_ref().map(|index| &index.shard),
+        };
+        let Some(shard) = shard else { return };
+        let mut out = Vec::new();
+        let mut shard = lock(shard);
+        let is_old = match shard.find(hash, |other| *other == key) {
+            Some(Entry::Object(stored)) => Arc::ptr_eq(stored, old),
+            Some(Entry::Varies(_) | Entry::Passes { .. }) | None => false,
+        };
+        if is_old {
+            let new = New {
+                hash,
+                owner: self.owner(&key),
+                cost: (key.weight() + new.weight()) as u64,
+                value: Entry::Object(Arc::new(new)),
+                labels: &labels,
+                key,
+            };
+            // Without room for the longer head it goes, and is fetched again.
+            let _ = shard.insert(new, &mut out);
+        }
+        drop(shard);
     }
 }
 

@@ -1,11 +1,12 @@
 //! One cached response.
 
 use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use levee_vocab::Timestamp;
+use levee_wire::Digest;
 
 use super::weight::{allocation, counted, shared_bytes};
 use crate::cacheability::{Keeping, Sharing};
@@ -32,6 +33,8 @@ pub struct Stored {
     pub spared_until: Timestamp,
     /// Who may have it.
     pub sharing: Sharing,
+    /// Of the body, once somebody wanted it.
+    pub(crate) digest: OnceLock<Digest>,
 }
 
 /// The body of a cached response.
@@ -77,6 +80,7 @@ impl Stored {
             stale_until: (fresh_until + keeping.stale_if_error).max(shown_until),
             spared_until: Timestamp::ZERO,
             sharing: keeping.sharing,
+            digest: OnceLock::new(),
             head,
         }
     }

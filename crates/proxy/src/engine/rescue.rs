@@ -187,7 +187,7 @@ impl Core {
         &mut self,
         request: &Request<'_, '_>,
         visit: &Visit,
-        stored: &Stored,
+        stored: &Arc<Stored>,
         judgement: Judgement,
         origin: Option<&OriginRoute>,
     ) -> Answer {
@@ -207,6 +207,9 @@ impl Core {
         let mut head = self.pool.take();
         push_status(status, &mut head);
         self.push_stored_lines(request, visit, stored, origin, &mut head);
+        if !matches!(status, 206 | 304) {
+            self.sign_stored(request, visit, stored, &mut head);
+        }
         match status {
             206 => push_range(start, end, size, &mut head),
             204 | 304 => {}
@@ -345,7 +348,7 @@ impl Core {
         request: &Request<'_, '_>,
         visit: &Visit,
         origin: Option<&OriginRoute>,
-        stored: &Stored,
+        stored: &Arc<Stored>,
     ) {
         let judgement = judgement_of(stored, request);
         let answer = self.stored_answer(request, visit, stored, judgement, origin);

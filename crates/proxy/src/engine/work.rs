@@ -340,6 +340,7 @@ impl Core {
         let (status, start, end) = match judgement {
             Judgement::Whole => {
                 head.extend_from_slice(&entry.head);
+                self.sign_file(request, visit, entry, &mut head);
                 (200, 0, entry.size)
             }
             Judgement::Part { start, end } => {

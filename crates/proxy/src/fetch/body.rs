@@ -18,6 +18,7 @@ use hyper::body::{Frame, Incoming};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::counters::count;
+use super::integrity::Standing;
 use super::task::Fetch;
 use super::{Shared, lock};
 use crate::cache::{Body, Stored};
@@ -210,9 +211,18 @@ impl<'a> Filling<'a> {
         let flight = &self.fetch.ticket.flight;
         match (body, &self.keeping, flight.head()) {
             (Some(body), Some(keeping), Some(head)) => {
+                let standing = self.fetch.standing(&head, &body).await;
+                let standing = standing.map(|standing| self.fetch.note_standing(standing));
+                if standing == Some(Standing::Forged) {
+                    self.fetch.ticket.flight.complete();
+                    return;
+                }
                 let stored = Arc::new(Stored::new(head, body, keeping));
                 self.fetch.keep(&stored);
-                flight.complete_with(&stored, None);
+                self.fetch.ticket.flight.complete_with(&stored, None);
+                if standing == Some(Standing::Unsigned) {
+                    self.fetch.seek_signature(&stored);
+                }
             }
             (Some(_) | None, Some(_) | None, _) => flight.complete(),
         }

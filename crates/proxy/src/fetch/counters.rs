@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::copies::{CopyEnd, CopyTally};
 use super::homes::{HomeException, HomeTally};
+use super::integrity::IntegrityTally;
 use crate::flight::{FetchError, Space, lock};
 
 /// All figures at one moment.
@@ -51,6 +52,8 @@ pub struct FetchCounters {
     /// How often the origin, or the next home, was asked for an object that has its home elsewhere,
     /// by reason.
     pub home_exceptions: BTreeMap<&'static str, u64>,
+    /// Objects of origins whose key is known, by what their signature said of them.
+    pub signatures: BTreeMap<&'static str, u64>,
     /// Copies that origins wanted to have made here, by what became of them.
     pub copies: BTreeMap<&'static str, u64>,
     /// Bytes of heads and bodies that origins have pushed.
@@ -95,6 +98,7 @@ pub(crate) struct Tally {
     pub purged: AtomicU64,
     pub(super) homes: HomeTally,
     pub(super) copies: CopyTally,
+    pub(super) integrity: IntegrityTally,
     errors: [AtomicU64; FetchError::ALL.len()],
     sources: Mutex<BTreeMap<Space, SourceCounters>>,
 }
@@ -156,6 +160,7 @@ impl Tally {
             home_exceptions: exceptions
                 .map(|(why, counter)| (why.label(), value(counter)))
                 .collect(),
+            signatures: self.integrity.read(),
             copies: copies
                 .map(|(end, counter)| (end.label(), value(counter)))
                 .collect(),

@@ -72,11 +72,13 @@ pub(crate) enum HomeException {
     Broken,
     /// Its home did not answer as a home.
     Refused,
+    /// What its home gave is not what the origin signed.
+    Altered,
 }
 
 impl HomeException {
     /// All of them, in order; counters go by this order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Purged,
         Self::Resting,
         Self::Busy,
@@ -84,6 +86,7 @@ impl HomeException {
         Self::Late,
         Self::Broken,
         Self::Refused,
+        Self::Altered,
     ];
 
     /// Name for metrics.
@@ -96,6 +99,7 @@ impl HomeException {
             Self::Late => "late",
             Self::Broken => "broken",
             Self::Refused => "refused",
+            Self::Altered => "altered",
         }
     }
 }

@@ -9,6 +9,7 @@ use super::coding::{Accepted, Coding, gains};
 use super::compressor::{FILE_MAX, FILE_MIN};
 use super::folder::Stamp;
 use super::table::Contents;
+use crate::publisher::DigestCell;
 
 /// One representation of a file, and where it is the file itself, the others.
 #[derive(Clone, Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct FileEntry {
     pub size: u64,
     pub stamp: Stamp,
     pub contents: Contents,
+    /// Of the bytes, once somebody wanted it.
+    pub digest: DigestCell,
     /// Lines that say how it is coded and what it depends on.
     lines: String,
     codings: Vec<(Coding, Rc<FileEntry>)>,
@@ -51,6 +54,7 @@ impl FileEntry {
             size: stamp.size,
             stamp,
             contents,
+            digest: DigestCell::default(),
             lines,
             codings: Vec::new(),
             asked: Cell::default(),
@@ -66,6 +70,7 @@ impl FileEntry {
             etag: format!("{opaque}-{coding}\""),
             size,
             contents,
+            digest: DigestCell::default(),
             lines: format!("Content-Encoding: {coding}\r\n{}", self.lines),
             codings: Vec::new(),
             ..self.clone()
@@ -105,6 +110,12 @@ impl FileEntry {
     /// Whether it becomes smaller by a coding.
     pub fn gains(&self) -> bool {
         !self.lines.is_empty()
+    }
+
+    /// The coding of this representation.
+    pub fn coding(&self) -> Option<&str> {
+        let line = self.lines.lines().next()?;
+        line.strip_prefix("Content-Encoding: ")
     }
 
     /// Whether there is a representation in this coding.

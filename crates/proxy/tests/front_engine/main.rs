@@ -11,6 +11,7 @@ mod http2;
 mod http2_attacks;
 mod link;
 mod parts;
+mod publishing;
 mod purge;
 mod redirects;
 mod rescue;
