@@ -9,6 +9,7 @@
 mod address_range;
 mod back;
 mod grammar;
+mod integrity_words;
 mod line;
 mod message_budget;
 mod peers_words;
@@ -25,6 +26,7 @@ pub use back::{
     cut_back, push_back,
 };
 pub use grammar::{ParseError, leading_number};
+pub use integrity_words::{Permit, PermitProof, REPORT_TARGET_MAX, Report};
 pub use line::{LINE_MAX, LineReader, LineTooLong};
 pub use message_budget::MessageBudget;
 pub use proxy_header::{

@@ -26,6 +26,7 @@ use std::time::Duration;
 use levee_vocab::{ByteRate, FetchKey, HostName, Misses, Peers, Purge, WebAddress};
 
 use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
+use crate::integrity_words::{Permit, Report, parse_permit, parse_report};
 use crate::peers_words::{parse_peers, peers_words};
 use crate::purge_words::{parse_purge, purge_words};
 
@@ -60,6 +61,12 @@ pub enum Request {
     /// An origin server tells its rescue servers of each other. Not in the paper; who does not know
     /// it answers 501.
     Peers(Peers),
+    /// An origin server allows its rescue server to go on without it for a while. Not in the paper;
+    /// who does not know it answers 501.
+    Permit(Permit),
+    /// A rescue server says what another one delivered. Not in the paper; who does not know it
+    /// answers 501.
+    Report(Report),
     /// Either ends the rescue.
     Shutdown,
     /// A command that we do not know; its parameters are not kept.
@@ -183,6 +190,8 @@ impl fmt::Display for Request {
             Self::Rate(rate) => write!(f, "RATE {}", rate.as_kilobytes()),
             Self::Purge(purge) => write!(f, "PURGE{}", purge_words(purge)),
             Self::Peers(peers) => write!(f, "PEERS{}", peers_words(peers)),
+            Self::Permit(permit) => write!(f, "PERMIT{permit}"),
+            Self::Report(report) => write!(f, "REPORT{report}"),
             Self::Shutdown => f.write_str("SHUTDOWN"),
             Self::Unknown(command) => f.write_str(command),
         }
@@ -249,6 +258,12 @@ fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseEr
     }
     if command.eq_ignore_ascii_case("PEERS") {
         return Ok(Request::Peers(parse_peers(words)?));
+    }
+    if command.eq_ignore_ascii_case("PERMIT") {
+        return Ok(Request::Permit(parse_permit(words)?));
+    }
+    if command.eq_ignore_ascii_case("REPORT") {
+        return Ok(Request::Report(parse_report(words)?));
     }
     if command.eq_ignore_ascii_case("SHUTDOWN") {
         words.close()?;

@@ -24,12 +24,14 @@ mod fault;
 mod limits;
 mod phase;
 mod purging;
+mod words;
 
 use std::collections::VecDeque;
 
 use levee_vocab::{ByteRate, Peers, Purge, Timestamp};
 
 use crate::grammar::{ParseError, leading_number};
+use crate::integrity_words::{Permit, Report};
 use crate::line::LineReader;
 use crate::message_budget::MessageBudget;
 use crate::peers_words::sendable;
@@ -65,6 +67,10 @@ pub enum Input<'a> {
     PurgeDecided(Purge),
     /// These help us now; the other side shall know the others.
     PeersDecided(Peers),
+    /// The other side may go on without us for a while.
+    PermitDecided(Permit),
+    /// Another rescue server delivered something else than the origin published.
+    ReportDecided(Report),
     /// What the other side wanted purged is gone; so many objects were there.
     PurgeDone {
         /// Of all kinds and variants.
@@ -161,6 +167,12 @@ impl RescueSession {
             Input::RateChanged(rate) => self.tell_rate(now, rate, &mut out),
             Input::PurgeDecided(purge) => self.send_purge(now, purge, &mut out),
             Input::PeersDecided(peers) => self.send_peers(now, peers, &mut out),
+            Input::PermitDecided(permit) => {
+                self.send_word(now, Phase::Rescued, Request::Permit(permit), &mut out);
+            }
+            Input::ReportDecided(report) => {
+                self.send_word(now, Phase::Rescuing, Request::Report(report), &mut out);
+            }
             Input::PurgeDone { objects } => self.purge_done(now, objects, &mut out),
             Input::ShutdownDecided => self.shut_down(now, &mut out),
         }
@@ -259,6 +271,8 @@ impl RescueSession {
             Request::Sos(_)
             | Request::Purge(_)
             | Request::Peers(_)
+            | Request::Permit(_)
+            | Request::Report(_)
             | Request::Shutdown
             | Request::Unknown(_) => None,
         };
@@ -276,6 +290,22 @@ impl RescueSession {
             Request::Rate(rate) => self.take_rate(number, rate, out),
             Request::Purge(purge) => self.take_purge(number, purge, out),
             Request::Peers(peers) => self.take_peers(number, peers, out),
+            Request::Permit(permit) => {
+                self.take_word(
+                    number,
+                    Event::PermitReceived(permit),
+                    CommandName::Permit,
+                    out,
+                );
+            }
+            Request::Report(report) => {
+                self.take_word(
+                    number,
+                    Event::ReportReceived(report),
+                    CommandName::Report,
+                    out,
+                );
+            }
             Request::Shutdown => self.take_shutdown(number, out),
             Request::Unknown(_) => self.take_unknown(number, out),
         }

@@ -8,7 +8,7 @@ use levee_vocab::{
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
-use levee_wire::{ParseError, leading_number};
+use levee_wire::{Digest, ParseError, Permit, PermitProof, Report, leading_number};
 
 fn web(host: &str, port: u16) -> WebAddress {
     let host = host.parse().unwrap();
@@ -427,4 +427,57 @@ fn a_reply_is_lines_and_its_last_line_says_so() {
             Ok((3, refused)),
         ]
     );
+}
+
+#[test]
+fn an_origin_permits_and_a_rescue_server_reports() {
+    let length = Duration::from_secs(3600);
+    let bare = Permit {
+        length,
+        proof: None,
+    };
+    check_both_ways(
+        "5 PERMIT for=3600",
+        &Message::request(5, Request::Permit(bare)),
+    );
+    let proof = Some(PermitProof {
+        stamp: 1_790_000_000_000,
+        key: "ed25519:abc".into(),
+        signature: "def".into(),
+    });
+    let proved = Permit { length, proof };
+    check_both_ways(
+        "5 PERMIT for=3600 stamp=1790000000000 key=ed25519:abc sig=def",
+        &Message::request(5, Request::Permit(proved)),
+    );
+    let report = Report {
+        alias: web("www-vh4.other.net", 80),
+        target: "/news?page=2".into(),
+        seen: Digest([7; 32]),
+    };
+    let seen = "07".repeat(32);
+    check_both_ways(
+        &format!("9 REPORT of=www-vh4.other.net:80 url=/news?page=2 seen={seen}"),
+        &Message::request(9, Request::Report(report)),
+    );
+    let long = "a".repeat(121);
+    for bad in [
+        "PERMIT".to_owned(),
+        "PERMIT for=-1".into(),
+        "PERMIT for=1 for=2".into(),
+        "PERMIT for=1 key=a".into(),
+        "PERMIT for=1 stamp=1 key=a".into(),
+        "PERMIT for=1 stamp=x key=a sig=b".into(),
+        format!("PERMIT for=1 stamp=1 key={long} sig=b"),
+        format!("REPORT of=a.b:0 url=/ seen={seen}"),
+        format!("REPORT of=a.b url=/ seen={seen}"),
+        format!("REPORT of=a.b:80 url=x seen={seen}"),
+        format!("REPORT of=a.b:80 url=/{} seen={seen}", long.repeat(5)),
+        format!("REPORT of=a.b:80 url=/ seen={}", "0G".repeat(32)),
+        "REPORT of=a.b:80 url=/ seen=07".into(),
+        "REPORT url=/".into(),
+    ] {
+        let line = format!("3 {bad}");
+        assert!(parse(line.as_bytes()).is_err(), "{line}");
+    }
 }

@@ -11,7 +11,8 @@ use levee_vocab::{
 use levee_wire::registry::{self, Entry, Farewell, Proof, ReplyLine, Search};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
 use levee_wire::{
-    Input, LINE_MAX, LineReader, Output, RescueSession, SessionLimits, SessionPhase, leading_number,
+    Digest, Input, LINE_MAX, LineReader, Output, Permit, PermitProof, Report, RescueSession,
+    SessionLimits, SessionPhase, leading_number,
 };
 use proptest::option;
 use proptest::prelude::*;
@@ -102,12 +103,36 @@ fn peers() -> impl Strategy<Value = Peers> {
     (key, members).prop_map(|(key, members)| Peers { key, members })
 }
 
+fn permit() -> impl Strategy<Value = Permit> {
+    let proof = (any::<u64>(), "[!-~]{1,120}", "[!-~]{1,120}");
+    let proof = proof.prop_map(|(stamp, key, signature)| PermitProof {
+        stamp,
+        key,
+        signature,
+    });
+    (any::<u32>(), prop::option::of(proof)).prop_map(|(seconds, proof)| Permit {
+        length: Duration::from_secs(u64::from(seconds)),
+        proof,
+    })
+}
+
+fn report() -> impl Strategy<Value = Report> {
+    let told = (web(), "/[!-~]{0,80}", any::<[u8; 32]>());
+    told.prop_map(|(alias, target, seen)| Report {
+        alias,
+        target,
+        seen: Digest(seen),
+    })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         sos().prop_map(|sos| Body::Request(Request::Sos(sos))),
         rate().prop_map(|rate| Body::Request(Request::Rate(rate))),
         purge().prop_map(|purge| Body::Request(Request::Purge(purge))),
         peers().prop_map(|peers| Body::Request(Request::Peers(peers))),
+        permit().prop_map(|permit| Body::Request(Request::Permit(permit))),
+        report().prop_map(|report| Body::Request(Request::Report(report))),
         Just(Body::Request(Request::Shutdown)),
         any::<u32>().prop_map(|objects| Body::Answer(Answer::Purged { objects })),
         "X[A-Z0-9_-]{0,31}".prop_map(|command| Body::Request(Request::Unknown(command))),

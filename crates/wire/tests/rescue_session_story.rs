@@ -8,8 +8,8 @@ use levee_vocab::{
 };
 use levee_wire::rescue::{Offer, Sos};
 use levee_wire::{
-    Ending, Event, Fault, FaultKind, Input, LINE_MAX, Output, PurgeAnswer, Refusal, RescueSession,
-    SessionLimits,
+    Digest, Ending, Event, Fault, FaultKind, Input, LINE_MAX, Output, Permit, PurgeAnswer, Refusal,
+    Report, RescueSession, SessionLimits,
 };
 
 fn web(host: &str) -> WebAddress {
@@ -376,4 +376,35 @@ fn a_purge_that_no_line_can_hold_is_one_of_everything() {
         link.does(at(1), Input::PurgeDecided(purge));
     }
     link.reads(&["2 PURGE", "3 PURGE"]);
+}
+
+#[test]
+fn a_permit_goes_to_the_rescue_server_and_a_report_to_the_origin() {
+    let permit = Permit {
+        length: Duration::from_secs(3600),
+        proof: None,
+    };
+    let report = Report {
+        alias: web("www-vh4.other.net"),
+        target: "/".into(),
+        seen: Digest([7; 32]),
+    };
+    let mut origin = Link::calling();
+    origin.types(ACCEPT);
+    origin.sent.clear();
+    origin.told.clear();
+    origin.does(at(1), Input::PermitDecided(permit.clone()));
+    // Only a rescue server has something to report.
+    origin.does(at(1), Input::ReportDecided(report.clone()));
+    origin.reads(&["2 PERMIT for=3600"]);
+    let mut helper = Link::answering();
+    helper.types(SOS).does(at(0), Input::SosAccepted(offer()));
+    helper.sent.clear();
+    helper.told.clear();
+    helper.types("2 PERMIT for=3600").reads(&["2 200 OK"]);
+    helper.hears(&[Event::PermitReceived(permit)]);
+    helper.does(at(1), Input::ReportDecided(report.clone()));
+    let line = helper.sent.pop().unwrap();
+    origin.types(&line).reads(&["1 200 OK"]);
+    origin.hears(&[Event::ReportReceived(report)]);
 }

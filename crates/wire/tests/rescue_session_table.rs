@@ -100,6 +100,9 @@ const LINES: &[&str] = &[
     "n RATE 60",
     "n PURGE url=/a",
     "n PEERS key=07070707070707070707070707070707",
+    "n PERMIT for=3600",
+    "n REPORT of=www-vh1.rescue.com:80 url=/ \
+     seen=0707070707070707070707070707070707070707070707070707070707070707",
     "n SHUTDOWN",
     "n HELLO",
     "9 SHUTDOWN",

@@ -6,6 +6,7 @@ use levee_vocab::{ByteRate, Peers, Purge};
 use thiserror::Error;
 
 use crate::grammar::ParseError;
+use crate::integrity_words::{Permit, Report};
 use crate::rescue::{Offer, Sos};
 
 /// Something that whoever decides must know.
@@ -27,6 +28,10 @@ pub enum Event {
     PurgeAnswered(PurgeAnswer),
     /// The other side tells who else helps it.
     PeersReceived(Peers),
+    /// The origin allows us to go on without it for a while.
+    PermitReceived(Permit),
+    /// A rescue server says what another one delivered.
+    ReportReceived(Report),
     /// The other side ended the rescue; nothing more will come.
     ShutdownReceived,
     /// The link is gone; nothing more will come.
@@ -144,6 +149,10 @@ pub enum CommandName {
     Purge,
     /// PEERS.
     Peers,
+    /// PERMIT.
+    Permit,
+    /// REPORT.
+    Report,
     /// SHUTDOWN.
     Shutdown,
     /// Any other.
@@ -197,6 +206,8 @@ impl fmt::Display for CommandName {
             Self::Rate => "RATE",
             Self::Purge => "PURGE",
             Self::Peers => "PEERS",
+            Self::Permit => "PERMIT",
+            Self::Report => "REPORT",
             Self::Shutdown => "SHUTDOWN",
             Self::Unknown => "an unknown command",
         })
