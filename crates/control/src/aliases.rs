@@ -1,6 +1,7 @@
 //! The virtual host names that this server gives out (R8; dotslash 4.1).
 //!
 //! ```text
+//!   Live ── origin dies, with a permit ──▶ Orphaned ── it ends, or the origin is back ──▶ Ending
 //!   Live ── rescue ends ──▶ Ending ── origin has stopped ──▶ Expired ── alias_keep ──▶ forgotten
 //!   serves                  still serves                      redirects back
 //!                                                                ▲
@@ -147,14 +148,22 @@ impl Aliases {
     /// The rescue on `link` is over: its alias serves until `until`, then leads back. Nobody of the
     /// others knows us any more.
     pub(crate) fn end(&mut self, link: LinkId, until: Timestamp) {
-        for route in self.given(link) {
-            if route.homes.is_some() {
-                Arc::make_mut(route).homes = None;
-            }
-        }
+        self.leave_homes(link);
         self.change(link, |phase| match phase {
-            OriginPhase::Live => Some(OriginPhase::Ending { until }),
+            OriginPhase::Live | OriginPhase::Orphaned { .. } => Some(OriginPhase::Ending { until }),
             OriginPhase::Ending { .. }
+            | OriginPhase::Restored { .. }
+            | OriginPhase::Expired { .. } => None,
+        });
+    }
+
+    /// The origin on `link` has died: its alias shows what we have until `until`.
+    pub(crate) fn orphan(&mut self, link: LinkId, until: Timestamp) {
+        self.leave_homes(link);
+        self.change(link, |phase| match phase {
+            OriginPhase::Live => Some(OriginPhase::Orphaned { until }),
+            OriginPhase::Orphaned { .. }
+            | OriginPhase::Ending { .. }
             | OriginPhase::Restored { .. }
             | OriginPhase::Expired { .. } => None,
         });
@@ -168,6 +177,7 @@ impl Aliases {
                 Some(OriginPhase::Ending { until })
             }
             OriginPhase::Live
+            | OriginPhase::Orphaned { .. }
             | OriginPhase::Ending { .. }
             | OriginPhase::Restored { .. }
             | OriginPhase::Expired { .. } => None,
@@ -257,7 +267,7 @@ impl Aliases {
             let route = alias.route();
             table.names.insert(route.alias.clone(), index);
             match route.phase {
-                OriginPhase::Live | OriginPhase::Ending { .. } => {
+                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
                     // Numbers ascend: of two rescues of one origin the newer wins.
                     table.names.insert(route.origin.host.clone(), index);
                 }
@@ -271,11 +281,21 @@ impl Aliases {
     fn serving(&self) -> impl Iterator<Item = &OriginRoute> {
         self.by_number.values().filter_map(|alias| match alias {
             Alias::Given(route) => match route.phase {
-                OriginPhase::Live | OriginPhase::Ending { .. } => Some(&**route),
+                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
+                    Some(&**route)
+                }
                 OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => None,
             },
             Alias::Restored { .. } => None,
         })
+    }
+
+    fn leave_homes(&mut self, link: LinkId) {
+        for route in self.given(link) {
+            if route.homes.is_some() {
+                Arc::make_mut(route).homes = None;
+            }
+        }
     }
 
     fn change(&mut self, link: LinkId, next: impl Fn(OriginPhase) -> Option<OriginPhase>) {
@@ -352,14 +372,18 @@ impl Alias {
     fn ends_at(&self) -> Option<Timestamp> {
         match self.phase() {
             OriginPhase::Ending { until } | OriginPhase::Restored { until } => Some(until),
-            OriginPhase::Live | OriginPhase::Expired { .. } => None,
+            // The rescue that it belongs to ends it in time.
+            OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Expired { .. } => None,
         }
     }
 
     fn forgotten_at(&self) -> Option<Timestamp> {
         match self.phase() {
             OriginPhase::Expired { until } => Some(until),
-            OriginPhase::Live | OriginPhase::Ending { .. } | OriginPhase::Restored { .. } => None,
+            OriginPhase::Live
+            | OriginPhase::Orphaned { .. }
+            | OriginPhase::Ending { .. }
+            | OriginPhase::Restored { .. } => None,
         }
     }
 

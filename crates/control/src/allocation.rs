@@ -13,7 +13,7 @@
 //!
 //! A candidate that failed is left alone for a while, twice as long each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, LinkId, Random, Timestamp, WebAddress};
@@ -31,6 +31,8 @@ pub(crate) struct Allocation {
     need: Need,
     nobody: Nobody,
     drill: Option<DrillCalls>,
+    /// Whom nobody asks again.
+    expelled: BTreeSet<HostName>,
     random: Random,
 }
 
@@ -74,6 +76,7 @@ impl Allocation {
             need: Need::None,
             nobody: Nobody::New,
             drill: None,
+            expelled: BTreeSet::new(),
             random,
         }
     }
@@ -128,6 +131,16 @@ impl Allocation {
     /// When the drill ends for which candidates are asked, if they are.
     pub(crate) fn drill_ends(&self) -> Option<Timestamp> {
         self.drill.as_ref().map(|drill| drill.ends)
+    }
+
+    /// These are expelled, and nobody else.
+    pub(crate) fn expel(&mut self, hosts: &[HostName]) {
+        self.expelled = hosts.iter().cloned().collect();
+    }
+
+    /// Whether `host` is expelled.
+    pub(crate) fn is_expelled(&self, host: &HostName) -> bool {
+        self.expelled.contains(host)
     }
 
     /// Number for the link to a candidate that is asked.
@@ -203,6 +216,7 @@ impl Allocation {
         let host = &candidate.site.host;
         candidate.free > ByteRate::ZERO
             && *host != own_site.host
+            && !self.is_expelled(host)
             && !taken.contains(host)
             && self
                 .drill

@@ -151,6 +151,7 @@ impl Brain {
                 let until = desk.after(1.0);
                 desk.aliases.acknowledge(*link, until);
             }
+            Input::MembersExpelled(hosts) => desk.allocation.expel(hosts),
             Input::TimerFired
             | Input::SearchFailed
             | Input::RescueAccepted { .. }
@@ -158,6 +159,8 @@ impl Brain {
             | Input::SosReceived { .. }
             | Input::RateReceived { .. }
             | Input::PeersReceived { .. }
+            | Input::PermitReceived { .. }
+            | Input::OriginReturned { .. }
             | Input::LinkLost { .. }
             | Input::DrillOrdered(_)
             | Input::DrillStopped(_)

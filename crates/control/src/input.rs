@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, LinkId, Misses, Peers, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Misses, Peers, WebAddress};
 
 use crate::copies::CopyOutcome;
 use crate::hotspot::HotSpotOutput;
@@ -71,6 +71,21 @@ pub enum Input {
         /// All of them. The shell has left out whom we must not ask.
         peers: Peers,
     },
+    /// An origin that we rescue permits us to show what we have after its death. The shell has
+    /// checked that it is the origin's word.
+    PermitReceived {
+        /// The link.
+        link: LinkId,
+        /// For so long from now on; zero takes it back.
+        length: Duration,
+    },
+    /// An origin that had died answers again.
+    OriginReturned {
+        /// The link that it had.
+        link: LinkId,
+    },
+    /// These members are expelled: all of them, each time.
+    MembersExpelled(Vec<HostName>),
     /// The other side answered a RATE or SHUTDOWN of ours: it is alive.
     AnswerReceived {
         /// The link.

@@ -146,6 +146,12 @@ pub struct OriginRoute {
 pub enum OriginPhase {
     /// We rescue it.
     Live,
+    /// It has died, and permits us to show what we have until then. Nothing is fetched for it, and
+    /// nobody is sent back to it.
+    Orphaned {
+        /// When the permit ends.
+        until: Timestamp,
+    },
     /// The rescue is over, but visitors with a fresh redirect may still arrive until then.
     Ending {
         /// When the alias begins to redirect back.
@@ -175,7 +181,9 @@ impl HostTable {
             return Destination::NotOurs;
         };
         match origin.phase {
-            OriginPhase::Live | OriginPhase::Ending { .. } => Destination::Rescued(origin),
+            OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
+                Destination::Rescued(origin)
+            }
             OriginPhase::Restored { until } => Destination::Restored(origin, until),
             OriginPhase::Expired { .. } => Destination::Expired(origin),
         }

@@ -55,6 +55,13 @@ pub enum Reason {
         /// Why, in the imperative of who ended it, e.g. `crowd has left`.
         why: &'static str,
     },
+    /// An origin that we rescue died, and we go on without it.
+    OriginDied {
+        /// The origin.
+        peer: HostName,
+        /// For so long at the longest.
+        left: Duration,
+    },
     /// D_redi of a rescue changed.
     RateChanged {
         /// The other side.
@@ -185,6 +192,11 @@ impl fmt::Display for Reason {
                 write!(f, "rescue with {peer} began: redirects up to {rate}")
             }
             Self::RescueEnded { peer, why } => write!(f, "rescue with {peer} ended: {why}"),
+            Self::OriginDied { peer, left } => write!(
+                f,
+                "{peer} has died, and permits us to go on for {} s",
+                left.as_secs()
+            ),
             Self::RateChanged { peer, from, to } => {
                 write!(f, "redirect rate with {peer} changed from {from} to {to}")
             }
@@ -253,6 +265,7 @@ impl Reason {
             | Self::Asked { .. }
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
+            | Self::OriginDied { .. }
             | Self::RateChanged { .. }
             | Self::CameBack { .. }
             | Self::NotHelped { .. }
@@ -287,6 +300,7 @@ impl Reason {
             | Self::Asked { .. }
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
+            | Self::OriginDied { .. }
             | Self::RateChanged { .. }
             | Self::CameBack { .. }
             | Self::NotHelped { .. }

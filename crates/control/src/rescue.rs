@@ -144,6 +144,9 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -195,6 +198,9 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         Input::SearchFailed
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
         | Input::EmbeddedFound { .. }
@@ -221,6 +227,7 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         Input::LinkLost { link, loss } => sos.lost(desk, *link, *loss),
         Input::CandidatesFound(_) => sos.candidates_found(desk),
         Input::TimerFired => sos.time_passed(desk),
+        Input::MembersExpelled(_) => sos.expelled(desk),
         Input::SosReceived { link, call } => {
             reject(desk, *link, call, "we are being rescued ourselves");
             Phase::Sos(sos)
@@ -238,6 +245,8 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         }
         Input::SearchFailed
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
         | Input::ResourcesStepped(_)
@@ -274,6 +283,7 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
             Phase::Drained
         }
         Input::CandidatesFound(_)
+        | Input::MembersExpelled(_)
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
@@ -286,6 +296,11 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
             rescue.peers_told(desk, *link, peers);
             Phase::Rescue(rescue)
         }
+        Input::PermitReceived { link, length } => {
+            rescue.permitted(desk, *link, *length);
+            Phase::Rescue(rescue)
+        }
+        Input::OriginReturned { link } => rescue.returned(desk, *link),
     }
 }
 
@@ -312,6 +327,9 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::DrillStopped(_)
         | Input::ResourcesStepped(_)
         | Input::EmbeddedFound { .. }
@@ -340,6 +358,9 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -473,6 +494,9 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::SosReceived { .. }
         | Input::RateReceived { .. }
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }

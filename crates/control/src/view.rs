@@ -76,6 +76,8 @@ pub struct RescueView {
     pub rate: ByteRate,
     /// d_redi(S_r) or d_resc(S_o) of the last interval.
     pub used: ByteRate,
+    /// The origin has died, and permits us to go on until then.
+    pub orphaned_until: Option<Timestamp>,
 }
 
 /// A resource that is copied.

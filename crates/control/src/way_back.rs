@@ -95,7 +95,12 @@ impl WayBack {
                 Comeback::None,
                 Signature::Possible,
             ) => Self::Signed,
-            (OriginPhase::Live | OriginPhase::Ending { .. }, _, _) => Self::None,
+            // Of an origin that has died nobody would be there to answer.
+            (
+                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. },
+                _,
+                _,
+            ) => Self::None,
             // There is nobody left to answer here, whatever the visitor has been through.
             (OriginPhase::Restored { .. } | OriginPhase::Expired { .. }, _, _) => Self::Unsigned,
         }

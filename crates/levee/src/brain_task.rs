@@ -305,7 +305,12 @@ impl BrainTask {
             let mut origins = plan.hosts.origins.iter();
             origins.any(|other| {
                 other.origin == origin.origin
-                    && matches!(other.phase, OriginPhase::Live | OriginPhase::Ending { .. })
+                    && matches!(
+                        other.phase,
+                        OriginPhase::Live
+                            | OriginPhase::Orphaned { .. }
+                            | OriginPhase::Ending { .. }
+                    )
             })
         };
         let is_live = |plan: &RoutePlan, origin: &OriginRoute| {
@@ -408,7 +413,10 @@ fn tell(reason: &Reason) {
         | Reason::Copying { .. }
         | Reason::RedirectingResource { .. }
         | Reason::ServedHere { .. } => tracing::info!("{reason}"),
-        Reason::NoCandidate | Reason::Refusing { .. } | Reason::CameBack { .. } => {
+        Reason::NoCandidate
+        | Reason::OriginDied { .. }
+        | Reason::Refusing { .. }
+        | Reason::CameBack { .. } => {
             tracing::warn!("{reason}")
         }
         Reason::LoadRose { .. }

@@ -357,7 +357,7 @@ fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
 fn ended(sampler: &Sampler) -> impl Iterator<Item = Peer> + '_ {
     sampler.plan().hosts.origins.iter().filter_map(|origin| {
         let phase = match origin.phase {
-            OriginPhase::Live => return None,
+            OriginPhase::Live | OriginPhase::Orphaned { .. } => return None,
             OriginPhase::Ending { .. } => "ending",
             OriginPhase::Restored { .. } => "restored",
             OriginPhase::Expired { .. } => "expired",

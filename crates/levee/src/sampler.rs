@@ -127,7 +127,7 @@ impl Sampler {
         let mut rescued = 0;
         for origin in &self.plan.hosts.origins {
             match origin.phase {
-                OriginPhase::Live | OriginPhase::Ending { .. } => {
+                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
                     let traffic = self.rescued(origin.slot);
                     rescued += traffic.bytes;
                     load.rescue.insert(origin.link, traffic);

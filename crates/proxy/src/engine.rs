@@ -25,6 +25,7 @@ mod hot_index;
 mod https;
 mod introduction;
 mod messages;
+mod orphans;
 mod parts;
 mod publishing;
 mod pump;

@@ -172,6 +172,34 @@ impl Fetcher {
         }
     }
 
+    /// The same where the origin is dead and permits us to go on: an object that may stand in after
+    /// its lifetime is used however old it is. Counts what is old as such.
+    pub(crate) fn lookup_held(
+        &self,
+        object: ObjectRef<'_>,
+        headers: &(impl RequestHeaders + ?Sized),
+        now: Timestamp,
+    ) -> Option<Arc<Stored>> {
+        let tally = &self.shared.tally;
+        match self.shared.cache.find(object, headers, now) {
+            Found::Object(stored) => {
+                let credentials = request::credentials(object.space, headers);
+                let is_fresh = now < stored.fresh_until;
+                let may_be_old = stored.stale_until > stored.fresh_until;
+                if !stored.sharing.allows(credentials) || !(is_fresh || may_be_old) {
+                    return None;
+                }
+                count(if is_fresh {
+                    &tally.hits
+                } else {
+                    &tally.stale_hits
+                });
+                Some(stored)
+            }
+            Found::Passes | Found::Nothing => None,
+        }
+    }
+
     /// Asks for an object that [`Fetcher::lookup`] did not find, or for the answer to a request
     /// that is not for the cache (other methods, or with a body). `connection` is woken through
     /// `waker` when [`Waiting::read`] has something new.

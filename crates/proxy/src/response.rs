@@ -38,6 +38,8 @@ pub(crate) struct Plain {
     pub status: u16,
     /// Whole lines with their ends.
     pub lines: String,
+    /// What is said instead of the status's own sentence.
+    text: Option<&'static str>,
 }
 
 impl Plain {
@@ -45,11 +47,24 @@ impl Plain {
         Self {
             status,
             lines: String::new(),
+            text: None,
         }
     }
 
     pub const fn with(status: u16, lines: String) -> Self {
-        Self { status, lines }
+        Self {
+            status,
+            lines,
+            text: None,
+        }
+    }
+
+    pub const fn saying(status: u16, lines: String, text: &'static str) -> Self {
+        Self {
+            status,
+            lines,
+            text: Some(text),
+        }
     }
 
     /// Appends the head and gives the body that belongs to it.
@@ -57,7 +72,7 @@ impl Plain {
         let reason = reason(self.status);
         let body = match self.status {
             204 | 304 => "",
-            _ => body(self.status),
+            _ => self.text.unwrap_or_else(|| body(self.status)),
         };
         push_status(self.status, out);
         out.extend_from_slice(self.lines.as_bytes());

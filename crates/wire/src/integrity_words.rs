@@ -8,7 +8,7 @@
 //! Without `key` and `sig` a permit is a word between the two ends of the link. Keys and signatures
 //! are texts here: who they belong to, and whether they hold, is no matter of lines.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::time::Duration;
 
 use levee_vocab::WebAddress;

@@ -70,6 +70,9 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
         }
         Input::SearchFailed
         | Input::PeersReceived { .. }
+        | Input::PermitReceived { .. }
+        | Input::OriginReturned { .. }
+        | Input::MembersExpelled(_)
         | Input::AnswerReceived { .. }
         | Input::ResourcesStepped(_)
         | Input::EmbeddedFound { .. }

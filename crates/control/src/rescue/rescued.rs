@@ -82,6 +82,8 @@ enum Farewell {
     ShutDown(ShutdownCause),
     /// Close the link.
     Drop,
+    /// Close the link, and forget its key at once.
+    Expel,
     /// It knows, or is gone.
     None,
 }
@@ -116,7 +118,8 @@ impl Sos {
         let slot = desk.slots.take(|slot| {
             desk.aliases.uses_slot(slot) || self.servers.values().any(|server| server.slot == slot)
         });
-        let (false, Some(slot)) = (loops, slot) else {
+        let is_expelled = desk.allocation.is_expelled(&call.site.host);
+        let (false, Some(slot)) = (loops || is_expelled, slot) else {
             desk.act(Output::DropLink { link });
             desk.rest(&call.site.host, rest_after(Rejection::Garbage));
             self.calls.continue_round(desk, &hosts(&self.servers));
@@ -227,6 +230,19 @@ impl Sos {
         let helpers = hosts(&self.servers);
         self.calls
             .fail(desk, link, Rejection::Unreachable, &helpers);
+        self.settle(desk)
+    }
+
+    /// Members are expelled: those of them that help do so no longer.
+    pub(crate) fn expelled(mut self, desk: &mut Desk) -> Phase {
+        let is_expelled = |server: &RescueServer| desk.allocation.is_expelled(&server.site.host);
+        let servers = self.servers.iter();
+        let expelled = servers.filter(|(_, server)| is_expelled(server));
+        let links: Vec<LinkId> = expelled.map(|(&link, _)| link).collect();
+        for link in links {
+            self.part(desk, link, Farewell::Expel, "it is expelled");
+        }
+        self.tell_peers(desk);
         self.settle(desk)
     }
 
@@ -358,6 +374,7 @@ impl Sos {
             since: server.since,
             rate: server.rate,
             used: server.used,
+            orphaned_until: None,
         };
         self.servers.iter().map(view).collect()
     }
@@ -429,14 +446,20 @@ impl Sos {
         };
         match farewell {
             Farewell::ShutDown(cause) => desk.act(Output::ShutDown { link, cause }),
-            Farewell::Drop => desk.act(Output::DropLink { link }),
+            Farewell::Drop | Farewell::Expel => desk.act(Output::DropLink { link }),
             Farewell::None => {}
         }
         match farewell {
-            Farewell::ShutDown(_) => {}
+            Farewell::ShutDown(_) | Farewell::Expel => {}
             Farewell::Drop | Farewell::None => desk.rest(&server.site.host, REST_AFTER_LOSS),
         }
-        desk.retire_key(link, server.key);
+        match farewell {
+            // It gets nothing more to alter.
+            Farewell::Expel => {}
+            Farewell::ShutDown(_) | Farewell::Drop | Farewell::None => {
+                desk.retire_key(link, server.key);
+            }
+        }
         desk.explain(Reason::RescueEnded {
             peer: server.site.host,
             why,

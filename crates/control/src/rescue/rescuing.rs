@@ -6,6 +6,8 @@
 //! less what is allotted for good; what the present origins have beyond that is theirs until
 //! somebody comes.
 
+mod orphans;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -26,6 +28,7 @@ use crate::rescue::rescued::is_news;
 use crate::rescue::{Phase, call_for_help};
 use crate::termination::{Overload, OverloadWatch, idle_time};
 use crate::view::RescueView;
+use orphans::Life;
 
 /// Control intervals without an answer to our RATE after which an origin counts as dead.
 const SILENCE: f64 = 3.0;
@@ -58,6 +61,7 @@ struct Origin {
     beat: Beat,
     /// It is a drill, which ends at the latest then.
     drill: Option<Timestamp>,
+    life: Life,
 }
 
 /// Whether an origin hears a RATE in each interval, and answers it.
@@ -121,7 +125,8 @@ impl Rescue {
                 return self.close(desk, ShutdownCause::Overload);
             }
         }
-        for (&link, origin) in &mut self.origins {
+        let linked = self.origins.iter_mut();
+        for (&link, origin) in linked.filter(|(_, origin)| origin.is_linked()) {
             let rate = adjusted_rate(origin.rate, origin.allotted, origin.used, &thresholds);
             origin.tell(desk, link, rate);
         }
@@ -153,20 +158,19 @@ impl Rescue {
         self.settle()
     }
 
-    /// The link is gone.
-    pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
-        let until = desk.after(GRACE);
-        self.part(desk, link, until, loss.why());
-        self.share_out(desk);
-        self.settle()
-    }
-
     /// Time has passed: origins may have fallen silent, or sent nobody for too long.
     pub(crate) fn time_passed(mut self, desk: &mut Desk) -> Phase {
         for link in self.find(|origin| origin.is_silent(desk)) {
             desk.act(Output::DropLink { link });
-            let until = desk.after(GRACE);
-            self.part(desk, link, until, LinkLoss::Silent.why());
+            self.died(desk, link, LinkLoss::Silent);
+        }
+        for link in self.find(|origin| origin.permit_ends().is_some_and(|end| desk.now >= end)) {
+            self.part(
+                desk,
+                link,
+                desk.now,
+                "it has not come back, and its permit is over",
+            );
         }
         let grace = desk.parameters.intervals(DRILL_GRACE);
         let is_over = |ends: Timestamp| desk.now >= ends + grace;
@@ -236,11 +240,11 @@ impl Rescue {
                 Some(ends) => ends + interval(DRILL_GRACE),
                 None => origin.idle_at(),
             };
+            let ends = ends.min(origin.idle_at());
+            let ends = origin.permit_ends().map_or(ends, |permit| permit.min(ends));
             match origin.beat {
-                Beat::None | Beat::Answered => ends.min(origin.idle_at()),
-                Beat::UnansweredSince(since) => {
-                    ends.min(origin.idle_at()).min(since + interval(SILENCE))
-                }
+                Beat::None | Beat::Answered => ends,
+                Beat::UnansweredSince(since) => ends.min(since + interval(SILENCE)),
             }
         };
         self.origins.values().map(deadline).min()
@@ -256,6 +260,7 @@ impl Rescue {
             since: origin.since,
             rate: origin.rate,
             used: origin.used,
+            orphaned_until: origin.permit_ends(),
         };
         self.origins.iter().map(view).collect()
     }
@@ -310,6 +315,7 @@ impl Rescue {
                 Beat::None
             },
             drill: call.drill.map(|length| desk.now + length),
+            life: Life::Linked { permit: None },
         };
         self.origins.insert(link, origin);
         self.share_out(desk);
@@ -326,6 +332,9 @@ impl Rescue {
         }
         if *host == parameters.site.host {
             return Err("it carries our own name");
+        }
+        if desk.allocation.is_expelled(host) {
+            return Err("it is expelled");
         }
         if desk.aliases.contains(host) {
             return Err("its name is an alias that we gave out");
@@ -388,7 +397,7 @@ impl Rescue {
         let initial = initial_rate(share, &desk.parameters.thresholds);
         for (&link, origin) in &mut self.origins {
             origin.allotted = share;
-            if origin.rate > initial {
+            if origin.rate > initial && origin.is_linked() {
                 origin.change_rate(desk, link, initial);
             }
         }
@@ -403,13 +412,18 @@ impl Rescue {
     }
 
     fn shut_down(&mut self, desk: &mut Desk, links: Vec<LinkId>, cause: ShutdownCause) -> Closing {
-        for &link in &links {
-            desk.act(Output::ShutDown { link, cause });
+        let mut awaiting = BTreeSet::new();
+        for link in links {
+            // Nobody is there to be told of the end, or to answer.
+            if self.origins.get(&link).is_some_and(Origin::is_linked) {
+                desk.act(Output::ShutDown { link, cause });
+                awaiting.insert(link);
+            }
             let until = desk.after(GRACE);
             self.part(desk, link, until, cause.why());
         }
         Closing {
-            awaiting: links.into_iter().collect(),
+            awaiting,
             until: desk.after(FAREWELL_MAX),
         }
     }

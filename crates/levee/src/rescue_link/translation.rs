@@ -98,6 +98,8 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
         },
         // Purges are no matter of rescue control.
         Event::PurgeReceived(_) | Event::PurgeAnswered(_) => return None,
+        // What they say is checked first, in `integrity`.
+        Event::PermitReceived(_) | Event::ReportReceived(_) => return None,
     })
 }
 

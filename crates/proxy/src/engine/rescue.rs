@@ -10,6 +10,7 @@ use levee_vocab::Misses;
 use levee_wire::BackReason;
 
 use super::Core;
+use super::orphans::is_orphan;
 use super::serve::{Served, Visit};
 use super::visitor::Sent;
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
@@ -67,6 +68,9 @@ impl Core {
         request: &Request<'_, '_>,
         (kind, comeback): (Kind, Comeback),
     ) -> Work {
+        if is_orphan(origin) {
+            return self.orphaned(origin, request, kind);
+        }
         let is_another = matches!(kind, Kind::Home { .. });
         let needs_origin = !request.is_get_or_head() || request.fields.authorization.is_some();
         let back = || Work::Back {
@@ -172,14 +176,23 @@ impl Core {
     ) -> Option<Work> {
         let fetcher = self.fetcher.as_ref()?;
         let stored = fetcher.lookup(object, request, self.now)?;
+        Some(Self::stored_work(stored, request, origin))
+    }
+
+    /// An object that is to be sent, or what of it answers the request.
+    pub(super) fn stored_work(
+        stored: Arc<Stored>,
+        request: &Request<'_, '_>,
+        origin: Option<&Arc<OriginRoute>>,
+    ) -> Work {
         let judgement = judgement_of(&stored, request);
         let head = stored.head.lines.len() as u64 + HEAD_BYTES;
-        Some(Work::Stored {
+        Work::Stored {
             bytes: head + sent_bytes(&judgement, stored.body.length(), request),
             judgement,
             stored,
             origin: origin.cloned(),
-        })
+        }
     }
 
     /// A cached object on its way out.

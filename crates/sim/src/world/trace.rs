@@ -104,6 +104,11 @@ fn describe_input(input: &Input) -> Told {
         Input::PeersReceived { link, peers } => {
             Told::WithOutputs(format!("PEERS on {link}, {} of them", peers.members.len()))
         }
+        Input::PermitReceived { link, length } => {
+            Told::WithOutputs(format!("PERMIT for {} s on {link}", length.as_secs()))
+        }
+        Input::OriginReturned { link } => Told::Always(format!("the origin of {link} is back")),
+        Input::MembersExpelled(hosts) => Told::Always(format!("{} are expelled", hosts.len())),
         Input::AnswerReceived { link } => Told::WithOutputs(format!("answer on {link}")),
         Input::ShutdownReceived { link } => Told::Always(format!("SHUTDOWN on {link}")),
         Input::LinkLost { link, loss } => Told::WithOutputs(format!("lost {link}: {loss}")),
@@ -159,6 +164,7 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::Asked { .. }
         | Reason::RescueBegan { .. }
         | Reason::RescueEnded { .. }
+        | Reason::OriginDied { .. }
         | Reason::RateChanged { .. }
         | Reason::CameBack { .. }
         | Reason::NotHelped { .. }

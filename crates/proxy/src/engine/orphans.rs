@@ -1,0 +1,58 @@
+//! What visitors of an origin get that has died, and that permits us to go on (M3).
+//!
+//! What we hold is shown, however old it is by now, unless its origin wants to be asked each time.
+//! Nothing is fetched: nobody is there, and a dead host would cost each visitor the time that it
+//! takes to find that out. What is not held is away for a while, and says so.
+
+use std::sync::Arc;
+
+use levee_control::{OriginPhase, OriginRoute};
+
+use super::Core;
+use super::work::Work;
+use crate::answer::Kind;
+use crate::flight::{ObjectRef, SpaceRef};
+use crate::request::Request;
+use crate::response::Plain;
+
+/// When to try again, in seconds: an origin that restarts is back within a minute or much later.
+const RETRY: &str = "Retry-After: 60\r\nCache-Control: no-store\r\n";
+const AWAY: &str = "This site cannot be reached at the moment. Others show what they have of it \
+    meanwhile, and this page is not among that. Please try again in a minute.\n";
+
+/// Whether nobody is there to be asked.
+pub(super) fn is_orphan(origin: &OriginRoute) -> bool {
+    match origin.phase {
+        OriginPhase::Orphaned { .. } => true,
+        OriginPhase::Live
+        | OriginPhase::Ending { .. }
+        | OriginPhase::Restored { .. }
+        | OriginPhase::Expired { .. } => false,
+    }
+}
+
+impl Core {
+    /// What a request for a dead origin gets.
+    pub(super) fn orphaned(
+        &self,
+        origin: &Arc<OriginRoute>,
+        request: &Request<'_, '_>,
+        kind: Kind,
+    ) -> Work {
+        let web = &origin.origin;
+        let object = ObjectRef {
+            space: SpaceRef::Origin(&web.host, web.port),
+            base: b"",
+            target: request.target.as_bytes(),
+        };
+        let is_for_all = request.is_get_or_head() && request.fields.authorization.is_none();
+        let fetcher = self.fetcher.as_ref().filter(|_| is_for_all);
+        let held = fetcher.and_then(|fetcher| fetcher.lookup_held(object, request, self.now));
+        match (held, kind) {
+            (Some(stored), _) => Self::stored_work(stored, request, Some(origin)),
+            // Another rescue server has its own way to say so.
+            (None, Kind::Home { .. }) => Work::Plain(Plain::new(504)),
+            (None, _) => Work::Plain(Plain::saying(503, RETRY.into(), AWAY)),
+        }
+    }
+}
