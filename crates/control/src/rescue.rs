@@ -50,6 +50,7 @@
 //! Drilling ──▶ Rescue   SosReceived(same origin again)
 //! Drilling ──▶ Drained  DrainStarted
 //! Sos      ──▶ Normal   LinkLost(rescue server)
+//! Sos      ──▶ Normal   MembersExpelled(rescue server)
 //! Sos      ──▶ Normal   ParametersChanged(no community)
 //! Sos      ──▶ Normal   ShutdownReceived(rescue server)
 //! Sos      ──▶ Normal   TimerFired(late)

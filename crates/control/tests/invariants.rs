@@ -84,6 +84,15 @@ fn inputs() -> impl Strategy<Value = Input> {
         2 => (links(), prop::collection::vec(1..9_u64, 0..4)).prop_map(|(link, numbers)| {
             Input::PeersReceived { link, peers: peers(&numbers) }
         }),
+        2 => (links(), 0..100_u64).prop_map(|(link, seconds)| Input::PermitReceived {
+            link,
+            length: Duration::from_secs(seconds),
+        }),
+        1 => links().prop_map(|link| Input::OriginReturned { link }),
+        1 => prop::collection::vec(hosts(), 0..2).prop_map(|hosts| {
+            let hosts = hosts.iter().map(|host| host.parse().unwrap());
+            Input::MembersExpelled(hosts.collect())
+        }),
         2 => (1..700_u64).prop_map(|seconds| Input::DrillOrdered(drill_order(seconds))),
         4 => (1..6_u64, 0..3000_u64).prop_map(|(number, rate)| {
             joined(LinkId::Outbound(number), rate)
@@ -286,7 +295,8 @@ impl Watched {
             let name = route.alias.to_string();
             match route.phase {
                 OriginPhase::Live | OriginPhase::Restored { .. } => {}
-                OriginPhase::Ending { .. } => {
+                // Its origin is lost, and the alias may lead back as soon as its permit is over.
+                OriginPhase::Ending { .. } | OriginPhase::Orphaned { .. } => {
                     self.ended.entry(name).or_insert(Ended {
                         at: self.now,
                         link: route.link,

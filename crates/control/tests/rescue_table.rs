@@ -162,6 +162,9 @@ fn messages() -> Vec<(&'static str, Input)> {
         link,
         peers: peers(&[1, 2]),
     };
+    let length = Duration::from_secs(3600);
+    let permitted = |link| Input::PermitReceived { link, length };
+    let expelled = |host: &str| Input::MembersExpelled(vec![host.parse().unwrap()]);
     let (rejection, link) = (Rejection::Refused, ASKED);
     let own_name = sos(LinkId::Inbound(4), "www.own.example");
     let again = sos(LinkId::Inbound(3), "www.origin1.example");
@@ -188,6 +191,20 @@ fn messages() -> Vec<(&'static str, Input)> {
         ("RateReceived(rescue server)", told(ASKED)),
         ("RateReceived(stranger)", told(STRANGER)),
         ("PeersReceived(origin)", peers(ORIGIN)),
+        ("PermitReceived(origin)", permitted(ORIGIN)),
+        ("PermitReceived(stranger)", permitted(STRANGER)),
+        (
+            "OriginReturned(alive)",
+            Input::OriginReturned { link: ORIGIN },
+        ),
+        (
+            "MembersExpelled(rescue server)",
+            expelled("www.rescue1.example"),
+        ),
+        (
+            "MembersExpelled(stranger)",
+            expelled("www.stranger.example"),
+        ),
         ("PeersReceived(stranger)", peers(STRANGER)),
         ("AnswerReceived(origin)", answered(ORIGIN)),
         ("AnswerReceived(stranger)", answered(STRANGER)),

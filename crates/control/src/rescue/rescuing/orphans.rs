@@ -81,9 +81,10 @@ impl Rescue {
         match origin.life {
             // What was wanted of its link came to nothing.
             Life::Orphaned { .. } => {}
+            // Visitors who are under way are served for as long in any case.
             Life::Linked {
                 permit: Some(until),
-            } if desk.now < until => {
+            } if desk.after(GRACE) < until => {
                 origin.life = Life::Orphaned { until };
                 origin.beat = Beat::None;
                 desk.aliases.orphan(link, until);

@@ -1,0 +1,126 @@
+//! Rescue with the origin dead: what is held goes on until the permit ends.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/fixtures.rs"]
+mod fixtures;
+
+use std::time::Duration;
+
+use fixtures::*;
+use levee_control::{Brain, Input, LinkLoss, OriginPhase, Output};
+use levee_vocab::LinkId;
+
+const ORIGIN: LinkId = LinkId::Inbound(1);
+
+fn sos(link: LinkId, host: &str) -> Input {
+    let call = call(host);
+    Input::SosReceived { link, call }
+}
+
+/// A rescue server whose origin has permitted it to go on for so long.
+fn permitted(seconds: u64) -> Brain {
+    let mut brain = Brain::new(parameters("www.own.example"), 1, Vec::new());
+    brain.handle(at(0), Input::IntervalEnded(own(10)));
+    brain.handle(at(1), sos(ORIGIN, "www.origin.example"));
+    let length = Duration::from_secs(seconds);
+    brain.handle(
+        at(1),
+        Input::PermitReceived {
+            link: ORIGIN,
+            length,
+        },
+    );
+    brain
+}
+
+fn lose(brain: &mut Brain, seconds: u64, loss: LinkLoss) {
+    let link = ORIGIN;
+    brain.handle(at(seconds), Input::LinkLost { link, loss });
+}
+
+fn phase(brain: &Brain) -> OriginPhase {
+    brain.plan().hosts.origins[0].phase
+}
+
+#[test]
+fn an_origin_that_dies_with_a_permit_is_rescued_until_its_end() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    let until = at(3601);
+    assert_eq!(phase(&brain), OriginPhase::Orphaned { until });
+    let view = brain.view();
+    assert_eq!(view.origins[0].orphaned_until, Some(until));
+    // Nothing is said to a link that is gone, and no fetch leads anywhere else.
+    let mut sample = with_rescue(own(10), ORIGIN, 50);
+    sample.elapsed = Duration::from_secs(1);
+    let told = brain.handle(at(11), Input::IntervalEnded(sample));
+    let is_said = |output: &Output| {
+        matches!(
+            output,
+            Output::TellRate { .. } | Output::ShutDown { .. } | Output::DropLink { .. }
+        )
+    };
+    assert!(!told.iter().any(is_said), "{told:?}");
+}
+
+#[test]
+fn the_permit_ends_the_rescue() {
+    let mut brain = permitted(60);
+    lose(&mut brain, 10, LinkLoss::Silent);
+    for second in 11..60 {
+        let sample = with_rescue(own(10), ORIGIN, 50);
+        brain.handle(at(second), Input::IntervalEnded(sample));
+    }
+    assert_eq!(phase(&brain), OriginPhase::Orphaned { until: at(61) });
+    assert_eq!(
+        brain.next_deadline(),
+        Some(at(61)).min(brain.next_deadline())
+    );
+    brain.handle(at(61), Input::TimerFired);
+    assert!(brain.view().origins.is_empty());
+    assert!(matches!(phase(&brain), OriginPhase::Expired { .. }));
+}
+
+#[test]
+fn an_origin_that_answers_again_takes_over() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    brain.handle(at(20), Input::OriginReturned { link: ORIGIN });
+    assert!(brain.view().origins.is_empty());
+    assert!(matches!(phase(&brain), OriginPhase::Ending { .. }));
+}
+
+#[test]
+fn an_origin_that_calls_again_is_rescued_anew() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    brain.handle(at(20), sos(LinkId::Inbound(2), "www.origin.example"));
+    let view = brain.view();
+    assert_eq!(view.origins.len(), 1);
+    assert_eq!(view.origins[0].orphaned_until, None);
+}
+
+#[test]
+fn without_a_permit_or_after_garbage_a_lost_link_ends_the_rescue() {
+    for (length, loss) in [
+        (0, LinkLoss::Closed),
+        (5, LinkLoss::Closed),
+        (3600, LinkLoss::Garbage),
+    ] {
+        let mut brain = permitted(length);
+        lose(&mut brain, 10, loss);
+        assert!(brain.view().origins.is_empty());
+        assert!(matches!(phase(&brain), OriginPhase::Ending { .. }));
+    }
+}
+
+#[test]
+fn our_own_crowd_comes_before_an_orphan() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    let told = brain.handle(at(11), Input::IntervalEnded(own(900)));
+    assert!(brain.view().origins.is_empty());
+    let is_shut_down = |output: &Output| matches!(output, Output::ShutDown { .. });
+    assert!(!told.iter().any(is_shut_down), "{told:?}");
+}
