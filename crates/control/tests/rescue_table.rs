@@ -63,6 +63,7 @@ fn histories() -> Vec<(&'static str, Vec<Input>)> {
 fn inputs() -> Vec<(&'static str, Input)> {
     let mut inputs = measurements();
     inputs.extend(messages());
+    inputs.extend(integrity());
     inputs.extend(copies());
     let mut outside = parameters("www.own.example");
     outside.rescue_port = 0;
@@ -150,6 +151,29 @@ fn copies() -> Vec<(&'static str, Input)> {
     ]
 }
 
+/// What keeps a rescue going without its origin, or ends it for what a member did.
+fn integrity() -> Vec<(&'static str, Input)> {
+    let length = Duration::from_secs(3600);
+    let permitted = |link| Input::PermitReceived { link, length };
+    let expelled = |host: &str| Input::MembersExpelled(vec![host.parse().unwrap()]);
+    vec![
+        ("PermitReceived(origin)", permitted(ORIGIN)),
+        ("PermitReceived(stranger)", permitted(STRANGER)),
+        (
+            "OriginReturned(alive)",
+            Input::OriginReturned { link: ORIGIN },
+        ),
+        (
+            "MembersExpelled(rescue server)",
+            expelled("www.rescue1.example"),
+        ),
+        (
+            "MembersExpelled(stranger)",
+            expelled("www.stranger.example"),
+        ),
+    ]
+}
+
 /// What rescue servers and origins say: the links that the histories know, and strangers.
 fn messages() -> Vec<(&'static str, Input)> {
     let rate = ByteRate::from_kilobytes(300);
@@ -162,9 +186,6 @@ fn messages() -> Vec<(&'static str, Input)> {
         link,
         peers: peers(&[1, 2]),
     };
-    let length = Duration::from_secs(3600);
-    let permitted = |link| Input::PermitReceived { link, length };
-    let expelled = |host: &str| Input::MembersExpelled(vec![host.parse().unwrap()]);
     let (rejection, link) = (Rejection::Refused, ASKED);
     let own_name = sos(LinkId::Inbound(4), "www.own.example");
     let again = sos(LinkId::Inbound(3), "www.origin1.example");
@@ -191,20 +212,6 @@ fn messages() -> Vec<(&'static str, Input)> {
         ("RateReceived(rescue server)", told(ASKED)),
         ("RateReceived(stranger)", told(STRANGER)),
         ("PeersReceived(origin)", peers(ORIGIN)),
-        ("PermitReceived(origin)", permitted(ORIGIN)),
-        ("PermitReceived(stranger)", permitted(STRANGER)),
-        (
-            "OriginReturned(alive)",
-            Input::OriginReturned { link: ORIGIN },
-        ),
-        (
-            "MembersExpelled(rescue server)",
-            expelled("www.rescue1.example"),
-        ),
-        (
-            "MembersExpelled(stranger)",
-            expelled("www.stranger.example"),
-        ),
         ("PeersReceived(stranger)", peers(STRANGER)),
         ("AnswerReceived(origin)", answered(ORIGIN)),
         ("AnswerReceived(stranger)", answered(STRANGER)),
