@@ -117,6 +117,7 @@ impl Ledger {
             | Reason::ServedHere { .. }
             | Reason::CopyRefused { .. }
             | Reason::CameBack { .. }
+            | Reason::OriginDied { .. }
             | Reason::Refusing { .. } => {}
         }
     }
