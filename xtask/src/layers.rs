@@ -161,6 +161,7 @@ const PURE_MAY_USE: &[&str] = &[
     "encoding_rs",
     "htmlize",
     "memchr",
+    "sfv",
     "thiserror",
     "time",
     "url",
