@@ -198,7 +198,8 @@ impl<'h, 'b> Request<'h, 'b> {
             Some(0) => Version::Http10,
             _ => Version::Http11,
         };
-        let (fields, framing) = read_fields(headers)?;
+        let mut fields = Fields::default();
+        let framing = read_fields(headers, &mut fields)?;
         let body = framing.body(version)?;
         let (authority, target) = host::settle(method, target, version, framing.host)?;
         Ok(Some(Self {
@@ -331,50 +332,65 @@ fn check_line_ends(
     Ok(())
 }
 
-fn read_fields<'b>(headers: &[Header<'b>]) -> Result<(Fields<'b>, Framing<'b>), Flaw> {
-    let mut fields = Fields::default();
+/// Into `fields`, which is large, so that it is not moved.
+fn read_fields<'b>(headers: &[Header<'b>], fields: &mut Fields<'b>) -> Result<Framing<'b>, Flaw> {
     let mut framing = Framing::default();
     for header in headers {
+        let (name, value) = (header.name, Some(header.value));
         // By length first: most fields of most requests are told apart by that alone.
-        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
-        let value = Some(header.value);
-        match header.name.len() {
-            4 if is("host") && framing.host.replace(header.value).is_some() => {
+        match name.len() {
+            4 if is_named(name, b"host") && framing.host.replace(header.value).is_some() => {
                 return Err(Flaw::RepeatedHost);
             }
-            5 if is("range") => fields.range = value,
-            6 if is("cookie") => fields.cookie = value,
-            6 if is("expect") => fields.expect = value,
-            7 if is("upgrade") => framing.wish.upgrade = value,
-            6 if is("pragma") => read_freshness(header.value, &mut fields),
-            7 if is("referer") => fields.referer = value,
-            8 if is("if-match") => fields.if_match = value,
-            8 if is("if-range") => fields.if_range = value,
-            10 if is("connection") => read_connection(header.value, &mut framing),
-            10 if is("user-agent") => fields.user_agent = value,
-            10 if is(HOME_FIELD) => fields.home_key = value,
-            11 if is(DRILL_FIELD) => fields.drill_key = value,
-            11 if is("levee-fetch") => fields.fetch_key = value,
-            13 if is("authorization") => fields.authorization = value,
-            13 if is("cache-control") => read_freshness(header.value, &mut fields),
-            13 if is("if-none-match") => fields.if_none_match = value,
-            14 if is("content-length") => read_length(header.value, &mut framing)?,
-            15 if is("accept-encoding") => fields.accept_encoding = value,
-            17 if is("if-modified-since") => fields.if_modified_since = value,
-            19 if is("if-unmodified-since") => fields.if_unmodified_since = value,
-            17 if is("transfer-encoding") => read_coding(header.value, &mut framing)?,
-            9 if is("forwarded") => {
+            5 if is_named(name, b"range") => fields.range = value,
+            6 if is_named(name, b"cookie") => fields.cookie = value,
+            6 if is_named(name, b"expect") => fields.expect = value,
+            7 if is_named(name, b"upgrade") => framing.wish.upgrade = value,
+            6 if is_named(name, b"pragma") => read_freshness(header.value, fields),
+            7 if is_named(name, b"referer") => fields.referer = value,
+            8 if is_named(name, b"if-match") => fields.if_match = value,
+            8 if is_named(name, b"if-range") => fields.if_range = value,
+            10 if is_named(name, b"connection") => read_connection(header.value, &mut framing),
+            10 if is_named(name, b"user-agent") => fields.user_agent = value,
+            10 if name.eq_ignore_ascii_case(HOME_FIELD) => fields.home_key = value,
+            11 if name.eq_ignore_ascii_case(DRILL_FIELD) => fields.drill_key = value,
+            11 if is_named(name, b"levee-fetch") => fields.fetch_key = value,
+            13 if is_named(name, b"authorization") => fields.authorization = value,
+            13 if is_named(name, b"cache-control") => read_freshness(header.value, fields),
+            13 if is_named(name, b"if-none-match") => fields.if_none_match = value,
+            14 if is_named(name, b"content-length") => read_length(header.value, &mut framing)?,
+            15 if is_named(name, b"accept-encoding") => fields.accept_encoding = value,
+            17 if is_named(name, b"if-modified-since") => fields.if_modified_since = value,
+            19 if is_named(name, b"if-unmodified-since") => fields.if_unmodified_since = value,
+            17 if is_named(name, b"transfer-encoding") => read_coding(header.value, &mut framing)?,
+            9 if is_named(name, b"forwarded") => {
                 fields.relayed = Relayed::Yes;
-                read_scheme(header.value, &mut fields);
+                read_scheme(header.value, fields);
             }
-            3 if is("via") => fields.relayed = Relayed::Yes,
-            15 if is("x-forwarded-for") => fields.relayed = Relayed::Yes,
-            14 if is("sec-fetch-dest") => fields.fetch_destination = value,
-            17 if is("x-forwarded-proto") => read_scheme(header.value, &mut fields),
+            3 if is_named(name, b"via") => fields.relayed = Relayed::Yes,
+            15 if is_named(name, b"x-forwarded-for") => fields.relayed = Relayed::Yes,
+            14 if is_named(name, b"sec-fetch-dest") => fields.fetch_destination = value,
+            17 if is_named(name, b"x-forwarded-proto") => read_scheme(header.value, fields),
             _ => {}
         }
     }
-    Ok((fields, framing))
+    Ok(framing)
+}
+
+/// Whether the field name `sent` is `name`, which has small letters and hyphens only. A few words
+/// of the processor are compared at once, where letter by letter took a third of a parser's time.
+fn is_named<const LENGTH: usize>(sent: &str, name: &[u8; LENGTH]) -> bool {
+    let Ok(sent) = <&[u8; LENGTH]>::try_from(sent.as_bytes()) else {
+        return false;
+    };
+    // What differs from a small letter by this bit alone is the large one; what differs by it from
+    // a hyphen is the end of a line, which no name has in it.
+    let differences = |(sent, name): (&u8, &u8)| (sent | 0x20) ^ name;
+    sent.iter()
+        .zip(name)
+        .map(differences)
+        .fold(0, |all, one| all | one)
+        == 0
 }
 
 fn read_length(value: &[u8], framing: &mut Framing<'_>) -> Result<(), Flaw> {

@@ -58,7 +58,7 @@ pub(super) fn path_of(target: &str) -> &str {
 
 /// The name in an authority, without its port.
 pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
-    if authority.is_empty() {
+    if authority.is_empty() || is_plain(authority) {
         return Ok(authority);
     }
     let (name, port) = match authority.strip_prefix('[') {
@@ -88,6 +88,37 @@ pub(super) fn name_of(authority: &str) -> Result<&str, Flaw> {
         Err(Flaw::BadHost)
     }
 }
+
+/// Whether all of `authority` is a name of letters, digits, hyphens and labels that are not empty:
+/// nearly all of them are, and one look at each byte tells.
+fn is_plain(authority: &str) -> bool {
+    let (mut seen, mut before) = (0, DOT);
+    for byte in authority.bytes() {
+        let kind = KINDS[usize::from(byte)];
+        // Two dots in a row are an empty label.
+        seen |= kind | (kind & before) << 1;
+        before = kind;
+    }
+    seen <= DOT && authority.len() <= NAME_MAX
+}
+
+/// A byte of a name that ends a label; the others of names are 0, and all other bytes more.
+const DOT: u8 = 1;
+
+const KINDS: [u8; 256] = {
+    let mut table = [4; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let this = byte as u8;
+        if this.is_ascii_alphanumeric() || matches!(this, b'-' | b'_') {
+            table[byte] = 0;
+        } else if this == b'.' {
+            table[byte] = DOT;
+        }
+        byte += 1;
+    }
+    table
+};
 
 /// Longest host name.
 const NAME_MAX: usize = 253;
@@ -124,7 +155,9 @@ impl<'b> LowerName<'b> {
     /// The lower-case form of `name`, which [`super::Request::parse`] has checked.
     pub fn of(name: &'b str) -> Self {
         let name = name.strip_suffix('.').unwrap_or(name);
-        if !name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        // Without a way out, so that many bytes are looked at at once.
+        let is_large = |any, byte: u8| any | byte.is_ascii_uppercase();
+        if !name.bytes().fold(false, is_large) {
             return Self::AsSent(name);
         }
         let length = name.len().min(NAME_MAX);

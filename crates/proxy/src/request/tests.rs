@@ -234,3 +234,54 @@ proptest::proptest! {
         check(&head, |_| ());
     }
 }
+
+#[test]
+fn field_names_are_known_in_any_case_and_by_all_their_bytes() {
+    for name in ["if-range", "IF-RANGE", "If-rAnGe"] {
+        assert!(is_named(name, b"if-range"));
+    }
+    let is_of_a_name =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    for at in 0..8 {
+        for byte in (0..128).filter(|&byte| is_of_a_name(byte)) {
+            let mut sent = *b"if-range";
+            sent[at] = byte;
+            let sent = std::str::from_utf8(&sent).unwrap();
+            let expected = sent.eq_ignore_ascii_case("if-range");
+            assert_eq!(is_named(sent, b"if-range"), expected, "{sent}");
+        }
+    }
+    assert!(!is_named("if-rang", b"if-range") && !is_named("if-ranges", b"if-range"));
+}
+
+#[test]
+fn hosts_are_names_without_empty_labels_or_addresses() {
+    let long = "a".repeat(253);
+    for good in [
+        "a",
+        "a.",
+        "A-b_1.example.",
+        "a:80",
+        "192.0.2.1",
+        "[2001:db8::1]:80",
+        &long,
+    ] {
+        let name = good.strip_suffix(":80").unwrap_or(good);
+        assert_eq!(host::name_of(good), Ok(name));
+    }
+    let longer = "a".repeat(254);
+    for bad in [
+        ".",
+        ".a",
+        "a..b",
+        "a..",
+        "a b",
+        "a:b",
+        "a:800000",
+        "[::1",
+        "\u{e9}.example",
+        &longer,
+    ] {
+        assert_eq!(host::name_of(bad), Err(Flaw::BadHost), "{bad}");
+    }
+}
