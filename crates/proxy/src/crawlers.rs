@@ -50,8 +50,6 @@ pub(crate) struct Traits<'a> {
     pub agent_hash: u64,
     pub address: IpAddr,
     pub certainty: Certainty,
-    /// Hash of what it asks for, if that is a page.
-    pub page: Option<u64>,
     /// What the answer costs the link.
     pub bytes: u64,
 }
@@ -97,16 +95,15 @@ impl Finding {
 }
 
 impl Crawlers {
-    /// Notes a request and says whose it is.
+    /// Notes a request and says whose it is. `page` gives the hash of what it asks for, if that is
+    /// a page; it is asked only where that counts.
     pub fn find(
         &mut self,
         now: Timestamp,
-        rules: Option<&Arc<CrawlerRules>>,
+        rules: &Arc<CrawlerRules>,
         traits: &Traits<'_>,
+        page: impl FnOnce() -> Option<u64>,
     ) -> Finding {
-        let Some(rules) = rules else {
-            return Finding::READER;
-        };
         if rules.allowed.iter().any(|one| one.contains(traits.address)) {
             return Finding::READER;
         }
@@ -116,16 +113,21 @@ impl Crawlers {
             Named::Nobody => {}
         }
         match (rules.by_behaviour, traits.certainty) {
-            (Behaviour::Watched, Certainty::Known) => self.find_by_behaviour(now, traits),
+            (Behaviour::Watched, Certainty::Known) => self.find_by_behaviour(now, traits, page()),
             (Behaviour::Ignored, _) | (Behaviour::Watched, Certainty::Doubtful) => Finding::READER,
         }
     }
 
     /// What a page is made of is asked for by whoever has the page: it says nothing about a block,
     /// but a crawler's requests for it are a crawler's.
-    fn find_by_behaviour(&mut self, now: Timestamp, traits: &Traits<'_>) -> Finding {
+    fn find_by_behaviour(
+        &mut self,
+        now: Timestamp,
+        traits: &Traits<'_>,
+        page: Option<u64>,
+    ) -> Finding {
         let block = Block::of(traits.address);
-        let noted = match traits.page {
+        let noted = match page {
             Some(page) => self.watch.note(
                 now,
                 &PageRequest {

@@ -11,25 +11,28 @@ fn rules() -> Arc<CrawlerRules> {
     })
 }
 
-fn traits(address: &str, page: u64) -> Traits<'static> {
+fn traits(address: &str) -> Traits<'static> {
     let address = address.parse().unwrap();
     Traits {
         agent: b"Mozilla/5.0 Firefox/140.0",
         agent_hash: 1,
         address,
         certainty: certainty(address, Relayed::No),
-        page: Some(page.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
         bytes: 1000,
     }
+}
+
+/// The hash of a page.
+fn page(number: u64) -> Option<u64> {
+    Some(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// What a hundred different pages are taken for in the end.
 fn after_a_hundred(rules: &Arc<CrawlerRules>, one: Traits<'static>) -> Visitor {
     let mut crawlers = Crawlers::default();
     let find = |number: u64| {
-        let page = traits("192.0.2.1", number).page;
-        let one = Traits { page, ..one };
-        crawlers.find(Timestamp::from_milliseconds(number), Some(rules), &one)
+        let now = Timestamp::from_milliseconds(number);
+        crawlers.find(now, rules, &one, || page(number))
     };
     (0..100).map(find).last().unwrap().visitor
 }
@@ -39,37 +42,33 @@ const BY_BEHAVIOUR: Visitor = Visitor::Crawler(RecognisedBy::Behaviour);
 #[test]
 fn a_name_is_enough_and_an_allowed_one_excuses_everything() {
     let mut crawlers = Crawlers::default();
-    let mut one = traits("192.0.2.1", 1);
+    let mut one = traits("192.0.2.1");
     one.agent = b"SomeBot/1.0";
-    let found = crawlers.find(Timestamp::ZERO, Some(&rules()), &one);
+    let found = crawlers.find(Timestamp::ZERO, &rules(), &one, || page(1));
     assert_eq!(found.visitor, Visitor::Crawler(RecognisedBy::Name));
-    assert_eq!(crawlers.find(Timestamp::ZERO, None, &one), Finding::READER);
     one.agent = b"GoodBot/1.0";
     assert_eq!(after_a_hundred(&rules(), one), Visitor::Reader);
 }
 
 #[test]
 fn many_pages_from_one_block_are_a_crawlers_unless_it_is_allowed_or_unknown() {
+    assert_eq!(after_a_hundred(&rules(), traits("192.0.2.1")), BY_BEHAVIOUR);
     assert_eq!(
-        after_a_hundred(&rules(), traits("192.0.2.1", 0)),
-        BY_BEHAVIOUR
-    );
-    assert_eq!(
-        after_a_hundred(&rules(), traits("192.0.2.200", 0)),
+        after_a_hundred(&rules(), traits("192.0.2.200")),
         Visitor::Reader
     );
     assert_eq!(
-        after_a_hundred(&rules(), traits("127.0.0.1", 0)),
+        after_a_hundred(&rules(), traits("127.0.0.1")),
         Visitor::Reader
     );
-    let mut relayed = traits("192.0.2.1", 0);
+    let mut relayed = traits("192.0.2.1");
     relayed.certainty = certainty(relayed.address, Relayed::Yes);
     assert_eq!(after_a_hundred(&rules(), relayed), Visitor::Reader);
     let mut ignored = (*rules()).clone();
     ignored.by_behaviour = Behaviour::Ignored;
     let ignored = Arc::new(ignored);
     assert_eq!(
-        after_a_hundred(&ignored, traits("192.0.2.1", 0)),
+        after_a_hundred(&ignored, traits("192.0.2.1")),
         Visitor::Reader
     );
 }
@@ -78,28 +77,14 @@ fn many_pages_from_one_block_are_a_crawlers_unless_it_is_allowed_or_unknown() {
 fn what_pages_are_made_of_makes_no_crawler_but_is_a_crawlers_where_it_is_one() {
     let mut crawlers = Crawlers::default();
     let now = Timestamp::from_milliseconds(1);
-    let part = Traits {
-        page: None,
-        ..traits("192.0.2.1", 0)
-    };
+    let one = traits("192.0.2.1");
+    let mut find = |page: Option<u64>| crawlers.find(now, &rules(), &one, || page);
     for _ in 0..1000 {
-        assert_eq!(
-            crawlers.find(now, Some(&rules()), &part).visitor,
-            Visitor::Reader
-        );
+        assert_eq!(find(None).visitor, Visitor::Reader);
     }
-    let before: u64 = (0..60)
-        .map(|page| {
-            crawlers
-                .find(now, Some(&rules()), &traits("192.0.2.1", page))
-                .before
-        })
-        .sum();
+    let before: u64 = (0..60).map(|number| find(page(number)).before).sum();
     assert!((47_000..50_000).contains(&before), "{before}");
-    assert_eq!(
-        crawlers.find(now, Some(&rules()), &part).visitor,
-        BY_BEHAVIOUR
-    );
+    assert_eq!(find(None).visitor, BY_BEHAVIOUR);
     let block = Block::of("192.0.2.77".parse().unwrap());
     let again = |crawlers: &mut Crawlers, block| crawlers.look_again(now, Visitor::Reader, block);
     assert_eq!(again(&mut crawlers, Some(block)), BY_BEHAVIOUR);

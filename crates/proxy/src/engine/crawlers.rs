@@ -3,10 +3,11 @@
 
 use std::hash::BuildHasher;
 
+use foldhash::fast::FixedState;
 use levee_control::{Ask, Block, PuttingOff, RecognisedBy, Visitor};
 
 use super::Core;
-use super::serve::{Served, Visit};
+use super::serve::{Served, Visit, hash_without_query};
 use super::work::Work;
 use crate::answer::{Answer, Body, Kind};
 use crate::connection::Connection;
@@ -36,7 +37,13 @@ impl Core {
             true => self.judge(connection, request, ask),
             false => Finding::READER,
         };
-        self.note_visitor(connection, found.visitor);
+        if found.visitor != connection.visitor || found.visitor.is_crawler() {
+            self.note_visitor(connection, found.visitor);
+        }
+        // All that follows is about crawlers.
+        if found.visitor == Visitor::Reader {
+            return found.block;
+        }
         let given_before = match matches!(kind, Kind::Rescue { .. }) {
             true => &self.counters.crawler_rescue_bytes,
             false => &self.counters.crawler_own_bytes,
@@ -50,6 +57,9 @@ impl Core {
     }
 
     fn judge(&mut self, connection: &Connection, request: &Request<'_, '_>, ask: &Ask) -> Finding {
+        let Some(rules) = self.sites.crawlers() else {
+            return Finding::READER;
+        };
         let address = self.visitor(connection, request);
         let is_proxys = is_trusted(self.sites.trusted(), address);
         let relayed = match address == connection.peer.ip() {
@@ -58,28 +68,20 @@ impl Core {
             false => Relayed::No,
         };
         let agent = request.fields.user_agent.unwrap_or_default();
-        let asks_for_page =
-            request.is_get_or_head() && is_page(request.path, request.fields.fetch_destination);
+        let hasher = &self.hasher;
+        let page = || {
+            let destination = request.fields.fetch_destination;
+            let asks_for_page = request.is_get_or_head() && is_page(request.path, destination);
+            asks_for_page.then(|| page(hasher, request, ask))
+        };
         let traits = Traits {
             agent,
-            agent_hash: self.hasher.hash_one(agent),
+            agent_hash: hasher.hash_one(agent),
             address,
             certainty: certainty(address, relayed),
-            page: asks_for_page.then(|| self.page(request, ask)),
             bytes: ask.file_bytes,
         };
-        let rules = self.sites.crawlers();
-        self.crawlers.find(self.now, rules, &traits)
-    }
-
-    fn page(&self, request: &Request<'_, '_>, ask: &Ask) -> u64 {
-        let page = self.hash_without_query(request, ask);
-        match request.target.len() == request.path.len() {
-            true => page,
-            false => page_query(request.target).fold(page, |hash, parameter| {
-                self.hasher.hash_one((hash, parameter))
-            }),
-        }
+        self.crawlers.find(self.now, rules, &traits, page)
     }
 
     fn note_visitor(&self, connection: &mut Connection, visitor: Visitor) {
@@ -157,5 +159,15 @@ impl Core {
         let record = self.record(connection, request, visit.kind, self.now.since(visit.began));
         self.begin(connection, answer, &visit, record);
         Served::Answered
+    }
+}
+
+/// Hash of the page that is asked for, with those parameters that belong to it.
+fn page(hasher: &FixedState, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+    let page = hash_without_query(hasher, request, ask);
+    match request.target.len() == request.path.len() {
+        true => page,
+        false => page_query(request.target)
+            .fold(page, |hash, parameter| hasher.hash_one((hash, parameter))),
     }
 }

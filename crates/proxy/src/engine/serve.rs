@@ -7,6 +7,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use levee_control::{
     Arrival, Ask, Block, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
 };
@@ -137,7 +138,7 @@ impl Core {
         }
         self.note_codings(request);
         let arrival = Arrival {
-            hash: self.hash_without_query(request, ask),
+            hash: hash_without_query(&self.hasher, request, ask),
             bytes: match ask.redirectable {
                 Redirectability::Allowed => ask.file_bytes,
                 Redirectability::Never => 0,
@@ -163,14 +164,6 @@ impl Core {
         }
     }
 
-    /// Hash of the host and the path, of a request for which `ask` was made.
-    pub(super) fn hash_without_query(&self, request: &Request<'_, '_>, ask: &Ask) -> u64 {
-        match request.target.len() == request.path.len() {
-            true => ask.resource_hash,
-            false => resource_hash(&self.hasher, ask.path_hash, request.host),
-        }
-    }
-
     fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
         // A copy is of the path alone: who holds it lacks what the path gives with a query.
         let copy_hash = match request.target.len() == request.path.len() {
@@ -188,7 +181,8 @@ impl Core {
             resource_hash,
             copies: self.hot.find(resource_hash),
             backlog: match &self.link {
-                Some(link) => link.backlog(self.now),
+                // What goes before a reader's page; who turns out to be a crawler waits for more.
+                Some(link) => link.backlog_for(Visitor::Reader, self.now),
                 None => Duration::ZERO,
             },
             waited: Duration::ZERO,
@@ -346,6 +340,14 @@ impl Core {
             Settled::Keep if waits_for_body || too_long => Closing::Close,
             Settled::Keep => Closing::for_request(request),
         }
+    }
+}
+
+/// Hash of the host and the path, of a request for which `ask` was made.
+pub(super) fn hash_without_query(hasher: &FixedState, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+    match request.target.len() == request.path.len() {
+        true => ask.resource_hash,
+        false => resource_hash(hasher, ask.path_hash, request.host),
     }
 }
 
