@@ -187,6 +187,11 @@ impl Answer {
         (self.head.len() - self.head_sent) as u64 + self.body.length()
     }
 
+    /// Whether all of it was sent.
+    pub fn is_out(&self) -> bool {
+        self.ready() == 0 && self.flow.is_none()
+    }
+
     /// The visitor's side of the connection has room again.
     pub fn unblock(&mut self) {
         if self.place == Place::Blocked {

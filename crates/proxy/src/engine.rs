@@ -57,7 +57,7 @@ pub(crate) use self::messages::Message;
 pub use self::purge::PurgeInlet;
 use crate::connection::{Connection, Phase};
 use crate::connections::Connections;
-use crate::http2::Accepted;
+use crate::http2::{Accepted, Watched};
 use crate::pacer::PeakMeter;
 use crate::transport::Transport;
 use crate::wheel::Wheel;
@@ -209,15 +209,19 @@ impl Engine {
         });
         match fate {
             Fate::Keep => {
-                self.set_deadline(token);
-                self.watch_stream(token);
+                deadlines::watch(connection, token, core, &mut self.wheel);
+                if sessions::watch_stream(connection) == Watched::Gone {
+                    self.close(token, Fate::Close);
+                }
             }
             Fate::Close | Fate::Reset => self.close(token, fate),
         }
     }
 
     fn close(&mut self, token: u64, fate: Fate) {
-        let Some(connection) = self.connections.remove(token) else {
+        // By reference up to the end: a connection is too large to be moved for nothing.
+        let mut removed = self.connections.remove(token);
+        let Some(connection) = &mut removed else {
             return;
         };
         self.wheel.forget(token);
@@ -226,24 +230,21 @@ impl Engine {
             .counters
             .connections
             .set(self.connections.open() as u64);
-        let Connection {
-            mut socket,
-            unread,
-            phase,
-            visitor,
-            ..
-        } = connection;
-        self.core.note_visitor_gone(&socket, visitor);
-        self.core.pool.give(unread);
-        self.core.note_unfinished(&socket);
-        match phase {
+        self.core.pool.give(std::mem::take(&mut connection.unread));
+        let socket = &mut connection.socket;
+        self.core.note_visitor_gone(socket, connection.visitor);
+        self.core.note_unfinished(socket);
+        match &mut connection.phase {
             Phase::Answering(answer) => self.core.abandon(answer),
-            Phase::Http2(mut session) if fate == Fate::Close => {
-                sessions::say_goodbye(&mut session, &mut socket);
+            Phase::Http2(session) if fate == Fate::Close => {
+                sessions::say_goodbye(session, socket);
             }
-            Phase::Lingering { .. } => sessions::finish_stream(&mut socket),
+            Phase::Lingering { .. } => sessions::finish_stream(socket),
             Phase::Boundary { .. } | Phase::Parked { .. } | Phase::Http2(_) => {}
         }
+        let Some(Connection { socket, .. }) = removed else {
+            return;
+        };
         match fate {
             Fate::Reset => socket.reset(),
             Fate::Keep | Fate::Close => socket.close(),
@@ -265,12 +266,12 @@ impl Engine {
 
     /// How long to wait for events: until something else is due.
     fn patience(&self) -> Option<Duration> {
-        let is_woken = !self.core.woken.is_empty() || !self.core.woken_sessions.is_empty();
-        let is_ready = !self.core.ready.is_empty() || !self.core.handshakes.is_empty();
-        if is_woken || is_ready {
+        let core = &self.core;
+        let is_woken = !core.woken.is_empty() || !core.woken_sessions.is_empty();
+        if is_woken || !core.ready.is_empty() || !core.handshakes.is_empty() {
             return Some(Duration::ZERO);
         }
-        let now = self.core.now;
+        let now = core.now;
         let paused = match self.accepting {
             Accepting::PausedUntil(at) => Some(at),
             Accepting::Yes | Accepting::Never => None,

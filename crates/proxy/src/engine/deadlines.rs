@@ -2,25 +2,19 @@
 
 use levee_vocab::Timestamp;
 
-use super::Engine;
 use super::drive::Fate;
 use super::sessions;
+use super::{Core, Engine};
 use crate::answer::{Answer, Place};
 use crate::connection::{Connection, Phase};
 use crate::settings::Deadlines;
+use crate::wheel::Wheel;
 
 impl Engine {
     /// Sets the deadline of a connection that waits for something.
     pub(super) fn set_deadline(&mut self, token: u64) {
-        let now = self.core.now;
-        let deadlines = &self.core.settings.deadlines;
-        let Some(connection) = self.connections.find(token) else {
-            return;
-        };
-        connection.deadline = deadline(connection, deadlines, now);
-        let is_unseen = connection.looked_at <= now;
-        if is_unseen || connection.deadline < connection.looked_at {
-            connection.looked_at = self.wheel.set(connection.deadline, token);
+        if let Some(connection) = self.connections.find(token) {
+            watch(connection, token, &self.core, &mut self.wheel);
         }
     }
 
@@ -79,6 +73,15 @@ impl Engine {
             Phase::Lingering { .. } => self.close(token, Fate::Close),
             Phase::Http2(_) => self.expire_session(token),
         }
+    }
+}
+
+/// Sets the deadline of `connection`, which waits for something.
+pub(super) fn watch(connection: &mut Connection, token: u64, core: &Core, wheel: &mut Wheel) {
+    connection.deadline = deadline(connection, &core.settings.deadlines, core.now);
+    let is_unseen = connection.looked_at <= core.now;
+    if is_unseen || connection.deadline < connection.looked_at {
+        connection.looked_at = wheel.set(connection.deadline, token);
     }
 }
 

@@ -75,23 +75,29 @@ impl Core {
         if connection.socket.is_handshaking() {
             return self.shake_hands(connection, token);
         }
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let go = self.read_into(connection, token, &mut buffer);
-        self.buffer = buffer;
-        go
-    }
-
-    fn read_into(&mut self, connection: &mut Connection, token: u64, buffer: &mut [u8]) -> Go {
         let Phase::Boundary { scanned, .. } = connection.phase else {
             return Go::On;
         };
-        let kept = connection.unread.len();
-        if kept == scanned && !connection.inbound.is_readable() {
+        if connection.unread.len() == scanned && !connection.inbound.is_readable() {
             return match connection.inbound {
                 Inbound::Ended => Go::Close,
                 Inbound::Readable | Inbound::Ending | Inbound::Drained => Go::Wait,
             };
         }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let go = self.read_into(connection, token, scanned, &mut buffer);
+        self.buffer = buffer;
+        go
+    }
+
+    fn read_into(
+        &mut self,
+        connection: &mut Connection,
+        token: u64,
+        scanned: usize,
+        buffer: &mut [u8],
+    ) -> Go {
+        let kept = connection.unread.len();
         buffer[..kept].copy_from_slice(&connection.unread);
         let mut filled = kept;
         if kept == scanned {
@@ -161,9 +167,10 @@ impl Core {
             target_bytes: self.settings.limits.target_bytes,
         };
         let mut space: HeaderSpace<'_> = [const { std::mem::MaybeUninit::uninit() }; HEADERS_MAX];
-        match Request::parse(rest, limits, &mut space) {
+        // By reference: a request is too large to be moved for nothing.
+        match &mut Request::parse(rest, limits, &mut space) {
             Ok(None) => Consumed::Bytes(drained),
-            Ok(Some(mut request)) => {
+            Ok(Some(request)) => {
                 if connection.privacy == Privacy::Encrypted {
                     request.scheme = Scheme::Https;
                     request.fields.came_by = Scheme::Https;
@@ -179,7 +186,7 @@ impl Core {
                 };
                 request.come_back(cut.as_ref());
                 connection.incoming = Incoming::of(request.body);
-                match self.serve(connection, token, &request) {
+                match self.serve(connection, token, request) {
                     Served::Answered => Consumed::Bytes(drained + head),
                     Served::Parked => {
                         connection.incoming = Incoming::Done;
@@ -193,7 +200,7 @@ impl Core {
                 Consumed::Close
             }
             Err(flaw) => {
-                self.complain_of_flaw(connection, flaw);
+                self.complain_of_flaw(connection, *flaw);
                 Consumed::Bytes(input.len())
             }
         }

@@ -15,10 +15,10 @@ use crate::flight;
 use crate::request::{Request, Version};
 
 impl Core {
-    /// Ends `answer`, whole or not, at `ended`.
-    pub(super) fn settle(&mut self, mut answer: Answer, ended: Timestamp) {
+    /// Ends `answer`, whole or not, at `ended`. It has nothing left to send or to charge.
+    pub(super) fn settle(&mut self, answer: &mut Answer, ended: Timestamp) {
         if let Some(link) = &self.link {
-            link.settle(answer.class(), answer.admitted);
+            link.settle(answer.class(), std::mem::take(&mut answer.admitted));
         }
         if answer.is_crawlers_fetch() {
             self.crawlers.fetches = self.crawlers.fetches.saturating_sub(1);
@@ -45,7 +45,7 @@ impl Core {
             record.total = latency;
             self.log(*record);
         }
-        self.pool.give(answer.head);
+        self.pool.give(std::mem::take(&mut answer.head));
     }
 
     /// Begins the log line of a request, where lines are wanted.

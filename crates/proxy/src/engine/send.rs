@@ -64,9 +64,11 @@ impl Core {
         }
         match answer.write(&mut connection.socket, u64::MAX) {
             Ok(Sent::Bytes(bytes)) => {
-                let (kind, visitor) = (answer.kind, answer.visitor);
-                self.note_sent(kind, visitor, bytes as u64);
-                Go::On
+                self.note_sent(answer.kind, answer.visitor, bytes as u64);
+                match answer.is_out() {
+                    true => self.finish(connection),
+                    false => Go::On,
+                }
             }
             Ok(Sent::WouldBlock) => Go::Wait,
             Err(_) => Go::Reset,
@@ -75,8 +77,7 @@ impl Core {
 
     /// The response is out.
     fn finish(&mut self, connection: &mut Connection) -> Go {
-        let boundary = Phase::boundary(self.now);
-        let Phase::Answering(answer) = std::mem::replace(&mut connection.phase, boundary) else {
+        let Phase::Answering(answer) = &mut connection.phase else {
             return Go::On;
         };
         if let Transport::Stream(stream) = &mut connection.socket {
@@ -85,6 +86,7 @@ impl Core {
             }
             stream.finish_writing();
             self.settle(answer, Clock.now());
+            connection.phase = Phase::boundary(self.now);
             if stream.is_read() {
                 return Go::Close;
             }
@@ -101,6 +103,7 @@ impl Core {
             after @ (After::Next | After::Close | After::Linger) => after,
         };
         self.settle(answer, Clock.now());
+        connection.phase = Phase::boundary(self.now);
         match after {
             After::Next => Go::On,
             After::Close => Go::Close,
@@ -126,7 +129,7 @@ impl Core {
     }
 
     /// The visitor left before the response was out.
-    pub(super) fn abandon(&mut self, answer: Answer) {
+    pub(super) fn abandon(&mut self, answer: &mut Answer) {
         self.settle(answer, Clock.now());
     }
 

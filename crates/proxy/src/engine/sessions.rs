@@ -242,19 +242,6 @@ impl Engine {
         self.flushing = sessions;
     }
 
-    /// A stream that waits asks to be told when the visitor takes its request back; one that was
-    /// taken back is closed.
-    pub(super) fn watch_stream(&mut self, token: u64) {
-        let Some(connection) = self.connections.find(token) else {
-            return;
-        };
-        if let Transport::Stream(stream) = &mut connection.socket
-            && stream.watch() == Watched::Gone
-        {
-            self.close(token, Fate::Close);
-        }
-    }
-
     /// A session was too slow, or had nothing to say for too long.
     pub(super) fn expire_session(&mut self, token: u64) {
         let Some(connection) = self.connections.find(token) else {
@@ -297,6 +284,15 @@ impl Engine {
             }
             self.drive(token);
         }
+    }
+}
+
+/// A stream that waits asks to be told when the visitor takes its request back; one that was taken
+/// back is to be closed.
+pub(super) fn watch_stream(connection: &mut Connection) -> Watched {
+    match &mut connection.socket {
+        Transport::Stream(stream) => stream.watch(),
+        Transport::Plain(_) | Transport::Tls(_) => Watched::Wanted,
     }
 }
 
