@@ -94,9 +94,16 @@ impl Plain {
 
 /// Appends a status line.
 pub(crate) fn push_status(status: u16, out: &mut Vec<u8>) {
-    if status == 200 {
-        // Nearly all of them.
-        return out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    // What crowds are told.
+    let usual: &[u8] = match status {
+        200 => b"HTTP/1.1 200 OK\r\n",
+        302 => b"HTTP/1.1 302 Found\r\n",
+        304 => b"HTTP/1.1 304 Not Modified\r\n",
+        404 => b"HTTP/1.1 404 Not Found\r\n",
+        _ => b"",
+    };
+    if !usual.is_empty() {
+        return out.extend_from_slice(usual);
     }
     out.extend_from_slice(b"HTTP/1.1 ");
     push_number(status.into(), out);
@@ -106,18 +113,8 @@ pub(crate) fn push_status(status: u16, out: &mut Vec<u8>) {
 }
 
 /// Appends a number in decimal.
-pub(crate) fn push_number(mut number: u64, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&digits[at..]);
+pub(crate) fn push_number(number: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 /// The phrase of a status; of one that is not registered, a word that says so.
