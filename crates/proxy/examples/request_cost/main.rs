@@ -18,11 +18,13 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{HostTable, Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_control::{
+    CrawlerNames, HostTable, Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
+};
 use levee_net::{Clock, CountingAllocator, Inherited};
 use levee_proxy::{
-    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, Link, Site,
-    SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
+    Behaviour, Content, CrawlerRules, FetchSettings, Fetcher, Folder, Front, FrontParts,
+    FrontSettings, Link, Site, SiteTable, UnknownHost, Upstream, UpstreamSettings, Upstreams,
 };
 use levee_vocab::{ByteRate, LinkId, Misses, WebAddress};
 
@@ -186,7 +188,7 @@ impl Server {
         }
         let front = Front::bind(settings, &Inherited::default())?.start(FrontParts {
             plan: Arc::new(plan(answer)?),
-            sites: Arc::new(SiteTable::new(vec![site], UnknownHost::Refuse)),
+            sites: Arc::new(SiteTable::new(vec![site], UnknownHost::Refuse).rationing(crawlers())),
             fetcher: Some(fetcher),
             tls: None,
             link: link.map(|rate| Arc::new(Link::new(rate))),
@@ -210,6 +212,16 @@ impl Drop for Server {
     fn drop(&mut self) {
         // What is left in a folder for temporary files is no failure.
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// As a server has them that was told nothing else.
+fn crawlers() -> CrawlerRules {
+    CrawlerRules {
+        names: CrawlerNames::new(&[], &[]),
+        by_behaviour: Behaviour::Watched,
+        allowed: Vec::new(),
+        fetches_max: 1,
     }
 }
 
