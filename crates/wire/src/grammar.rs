@@ -112,6 +112,11 @@ impl<'a> Words<'a> {
         self.words.next()
     }
 
+    /// The rest, without taking it.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.words.clone()
+    }
+
     /// The rest as keys and values.
     pub(crate) fn pairs(self) -> impl Iterator<Item = Result<(&'a str, &'a str), ParseError>> {
         self.words

@@ -20,6 +20,8 @@
 //! requests one day.
 
 mod entry;
+mod list;
+mod signed_answer;
 
 use std::fmt;
 use std::io::Write;
@@ -29,8 +31,11 @@ use levee_vocab::HostName;
 
 use crate::grammar::{Head, ParseError, Words, digits, fill};
 
+pub(crate) use entry::whole;
 use entry::whole_seconds;
 pub use entry::{Entry, Farewell, NotAProofWord, Proof, ProofWord};
+pub use list::{ListLine, encode_list, encode_list_request, parse_list_line, parse_list_request};
+pub use signed_answer::{sign_answer, split_answer};
 
 /// Something that a site wants of its registry.
 #[derive(Clone, Debug, PartialEq, Eq)]

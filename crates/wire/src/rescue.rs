@@ -18,6 +18,8 @@
 //! its `200 OK`, without which the other side cannot know that it is one. Commands are
 //! case-insensitive. Of an answer the code counts, its word is for people.
 
+mod sos_proof;
+
 use std::fmt;
 use std::io::Write;
 use std::net::IpAddr;
@@ -29,6 +31,9 @@ use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
 use crate::integrity_words::{Permit, Report, parse_permit, parse_report};
 use crate::peers_words::{parse_peers, peers_words};
 use crate::purge_words::{parse_purge, purge_words};
+use crate::registry::ProofWord;
+use sos_proof::ProofWords;
+pub use sos_proof::SosProof;
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +100,8 @@ pub struct Sos {
     pub misses: Misses,
     /// `v`: version of these extensions; 0 is the paper's own protocol.
     pub version: u32,
+    /// `stamp`, `id`, `sig`: that it is the origin who calls, in a closed community.
+    pub proof: Option<SosProof>,
 }
 
 /// What a rescue server offers.
@@ -151,6 +158,30 @@ pub fn parse(line: &[u8]) -> Result<Message, ParseError> {
         Head::Code(code) => Body::Answer(parse_answer(code, words)?),
     };
     Ok(Message { number, body })
+}
+
+impl Sos {
+    /// This SOS with the caller's proof. `sign` gives the signature over a text, for the one who is
+    /// `asked`.
+    #[must_use]
+    pub fn proved(
+        mut self,
+        id: ProofWord,
+        stamp: u64,
+        asked: &HostName,
+        sign: impl FnOnce(&str) -> ProofWord,
+    ) -> Self {
+        self.proof = None;
+        let covered = format!("{self} stamp={stamp} id={id}");
+        let signature = sign(&SosProof::signed_text(&covered, asked));
+        self.proof = Some(SosProof {
+            id,
+            stamp,
+            signature,
+            covered,
+        });
+        self
+    }
 }
 
 impl Message {
@@ -222,7 +253,10 @@ impl fmt::Display for Sos {
         if self.version != 0 {
             write!(f, " v={}", self.version)?;
         }
-        Ok(())
+        match &self.proof {
+            Some(proof) => write!(f, "{proof}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -273,6 +307,7 @@ fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseEr
 }
 
 fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
+    let mut proof = ProofWords::new(&words);
     let host: HostName = words.value("name")?;
     let address: IpAddr = words.value("address")?;
     let port = words.port("port")?;
@@ -288,7 +323,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             "drill" => fill(&mut drill, "drill", digits(value).map(seconds))?,
             "pull" => fill(&mut pulls, "pull", flag(value))?,
             "v" => fill(&mut version, "v", digits(value))?,
-            _ => {}
+            _ => proof.take(name, value)?,
         }
     }
     Ok(Sos {
@@ -304,6 +339,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             Some(true) | None => Misses::Fetch,
         },
         version: version.unwrap_or(0),
+        proof: proof.proof()?,
     })
 }
 

@@ -26,6 +26,7 @@ fn sos() -> Sos {
         drill: None,
         misses: Misses::Fetch,
         version: 0,
+        proof: None,
     }
 }
 
@@ -37,6 +38,41 @@ fn offer() -> Offer {
         beats: false,
         drill: false,
     }
+}
+
+#[test]
+fn a_signature_of_an_sos_covers_the_words_that_are_not_known_too() {
+    let line = "1 sos www.origin.com 1.2.3.4 8080  600 later=x stamp=17 id=ed25519:k sig=s more=y";
+    let Body::Request(Request::Sos(read)) = parse(line.as_bytes()).unwrap().body else {
+        panic!("an SOS");
+    };
+    let proof = read.proof.unwrap();
+    let covered = "SOS www.origin.com 1.2.3.4 8080 600 later=x stamp=17 id=ed25519:k more=y";
+    assert_eq!(proof.covered, covered);
+    assert_eq!((proof.stamp, proof.id.as_str()), (17, "ed25519:k"));
+    let unsigned = line.replace("sig=s", "");
+    let Body::Request(Request::Sos(read)) = parse(unsigned.as_bytes()).unwrap().body else {
+        panic!("an SOS");
+    };
+    assert_eq!(read.proof, None);
+    let half = parse(b"1 SOS www.origin.com 1.2.3.4 8080 600 sig=s");
+    assert_eq!(half, Err(ParseError::Missing("id")));
+}
+
+#[test]
+fn an_sos_is_read_as_it_was_signed() {
+    let asked = "www.rescue.com".parse().unwrap();
+    let mut signed = String::new();
+    let proved = sos().proved("ed25519:k".parse().unwrap(), 17, &asked, |text| {
+        signed = text.to_owned();
+        "s".parse().unwrap()
+    });
+    assert_eq!(
+        signed,
+        "SOS www.origin.com 1.2.3.4 8080 600 stamp=17 id=ed25519:k for=www.rescue.com"
+    );
+    let line = "1 SOS www.origin.com 1.2.3.4 8080 600 stamp=17 id=ed25519:k sig=s";
+    check_both_ways(line, &Message::request(1, Request::Sos(proved)));
 }
 
 /// The line means the message, and the message gives the line back.

@@ -53,7 +53,7 @@ prop_compose! {
         misses in prop_oneof![Just(Misses::Fetch), Just(Misses::SendBack)],
         version in any::<u32>(),
     ) -> Sos {
-        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, version }
+        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, version, proof: None }
     }
 }
 

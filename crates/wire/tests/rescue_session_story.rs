@@ -28,6 +28,7 @@ fn sos() -> Sos {
         drill: None,
         misses: Misses::Fetch,
         version: 0,
+        proof: None,
     }
 }
 

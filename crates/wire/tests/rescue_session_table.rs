@@ -40,6 +40,7 @@ fn calling() -> RescueSession {
         drill: None,
         misses: Misses::Fetch,
         version: 0,
+        proof: None,
     };
     RescueSession::call(sos, Timestamp::from_seconds(2), SessionLimits::default()).0
 }
