@@ -1,5 +1,7 @@
 //! The command line as a value.
 
+mod community;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,8 +10,10 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use levee_control::{DRILL_LENGTH_MAX, DRILL_RATE_MAX};
 use levee_net::ListenAddress;
+use levee_trust::PublicKey;
 use levee_vocab::ByteRate;
 
+pub use self::community::{Community, Desk, Validity};
 use crate::settings::{rate_or_nothing, time};
 
 /// A web server whose neighbours carry its visitors when a crowd comes.
@@ -29,6 +33,9 @@ pub enum Command {
     Serve(Serve),
     /// Run a registry, where the members of a community find each other.
     Registry(Registry),
+    /// Keep the member list of a closed community, and this site's own key.
+    #[command(subcommand)]
+    Community(Community),
     /// Check a settings file and tell every mistake in it.
     Check {
         /// The settings file.
@@ -239,6 +246,15 @@ pub struct Registry {
     /// Believe members at private and loopback addresses.
     #[arg(long)]
     pub allow_private: bool,
+    /// Public key of the authority: the registry of a closed community takes its members only.
+    #[arg(long, value_name = "KEY", requires = "state")]
+    pub authority: Option<PublicKey>,
+    /// File with the authority's member list, read again when it changes.
+    #[arg(long, value_name = "FILE", requires = "authority")]
+    pub members: Option<PathBuf>,
+    /// Folder for the registry's own key, made at the first start, and for the newest list.
+    #[arg(long, value_name = "FOLDER")]
+    pub state: Option<PathBuf>,
 }
 
 /// Which running server is meant.

@@ -16,6 +16,9 @@ fn main() -> ExitCode {
     let done = match CommandLine::parse().command {
         Command::Serve(serve) => levee::serve::run(&serve),
         Command::Registry(registry) => levee::serve::run_registry(&registry),
+        Command::Community(wanted) => {
+            levee::community_desk::run(&wanted).map(|report| println!("{report}"))
+        }
         Command::Check { file } => explain::check(&file).map(|report| println!("{report}")),
         Command::Explain {
             reference: true, ..

@@ -7,17 +7,18 @@
 mod face;
 mod made;
 mod purge_office;
+mod sockets;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Brain, GateLimits, Parameters};
+use levee_control::{Brain, Parameters, RoutePlan};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
-    Bound, Cleartext, Fetcher, Front, FrontParts, FrontSettings, Link, SiteTable, Space, Spaces,
-    TlsOffer, Upstreams, watch_upstreams,
+    Bound, Fetcher, Front, FrontParts, Link, SiteTable, Space, Spaces, TlsOffer, Upstreams,
+    watch_upstreams,
 };
 use levee_vocab::{ByteRate, WebAddress};
 use tokio::net::TcpListener;
@@ -28,10 +29,11 @@ use tokio::task::JoinHandle;
 
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, own_address,
-    private_addresses, sites, start_dns,
+    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, list_sources,
+    own_address, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
+use self::sockets::{Sockets, bind};
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
@@ -44,11 +46,12 @@ use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
 use crate::replicator::{CopiedSite, CopyCounts, Copying, Replicator};
-use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks};
+use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks, Surroundings};
 use crate::serve::Again;
 use crate::service_manager;
 use crate::settings::Settings;
 use crate::state::StateFolder;
+use crate::trust::{Trust, keep_list};
 
 /// A link below this is served by one core: one core fills 12.5 MB/s (100 Mbit/s) many times over,
 /// and one core keeps the budgets of a small link exact.
@@ -84,13 +87,6 @@ pub struct Node {
     https_port: Option<u16>,
     address: IpAddr,
     link: ByteRate,
-}
-
-/// Every socket of the node.
-struct Sockets {
-    front: Bound,
-    admin: TcpListener,
-    rescue: Option<TcpListener>,
 }
 
 impl Node {
@@ -133,6 +129,7 @@ impl Node {
             None => None,
         };
         let parts = Parts {
+            trust: trust(&settings)?,
             settings,
             web,
             address,
@@ -301,6 +298,7 @@ async fn drain(front: &Front, orders: &mpsc::Sender<Order>, dns: Option<&Dns>) {
 
 /// What the node is built from, once every socket is bound.
 struct Parts {
+    trust: Arc<Trust>,
     settings: Settings,
     web: WebAddress,
     address: IpAddr,
@@ -369,6 +367,7 @@ impl Parts {
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, plans_seen.clone())?;
         let figures = self.figures(&made, replicator.counts(), dns.clone());
+        let side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -385,11 +384,6 @@ impl Parts {
             events: inbox,
             orders: orders_inbox,
         };
-        let side_tasks = vec![
-            tokio::spawn(made.take_over.learn_names(plans_seen.clone())),
-            tokio::spawn(log_hand_over::run(made.log.clone(), plans_seen)),
-            tokio::spawn(watch_upstreams(Arc::clone(&self.upstreams))),
-        ];
         let told = |error: std::io::Error| error.to_string();
         let admin_address = sockets.admin.local_addr().map_err(told)?;
         Ok(Node {
@@ -415,6 +409,21 @@ impl Parts {
             address: self.address,
             link: self.link,
         })
+    }
+
+    fn side_tasks(
+        &self,
+        take_over: TakeOver,
+        log: &AccessLog,
+        plans: watch::Receiver<Arc<RoutePlan>>,
+    ) -> Vec<JoinHandle<()>> {
+        let sources = list_sources(&self.settings);
+        vec![
+            tokio::spawn(take_over.learn_names(plans.clone())),
+            tokio::spawn(log_hand_over::run(log.clone(), plans)),
+            tokio::spawn(watch_upstreams(Arc::clone(&self.upstreams))),
+            tokio::spawn(keep_list(Arc::clone(&self.trust), sources)),
+        ]
     }
 
     fn figures(&self, made: &Made, copies: Arc<CopyCounts>, dns: Option<Arc<Dns>>) -> Figures {
@@ -463,14 +472,19 @@ impl Parts {
         };
         let charge = charge(made);
         let site = self.settings.site.name.clone();
-        let mut settings = RegistryClientSettings::new(community.registry, site, seed());
+        let trust = Arc::clone(&self.trust);
+        let mut settings = RegistryClientSettings::new(community.registry, site, trust, seed());
         settings.source = Some(self.address);
         settings.charge = Arc::clone(&charge);
         let registry = RegistryClient::start(settings);
-        let mut settings = LinkSettings::new(self.address);
+        let site = self.settings.site.name.clone();
+        let mut settings = LinkSettings::new(site, self.address);
         settings.private_addresses = private_addresses(community);
         settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
-        let book = Arc::new(registry.clone());
+        let surroundings = Surroundings {
+            address_book: Arc::new(registry.clone()),
+            trust: Arc::clone(&self.trust),
+        };
         let fetcher = made.fetcher.clone();
         let origin_purge: OriginPurge = Arc::new(move |origin, purge| {
             let WebAddress { host, port } = origin.clone();
@@ -480,7 +494,7 @@ impl Parts {
         let links = RescueLinks::start(
             listener,
             settings,
-            book,
+            surroundings,
             charge,
             origin_purge,
             events_of_links,
@@ -516,63 +530,6 @@ fn cores(settings: &Settings) -> usize {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         cores => cores,
     }
-}
-
-/// A socket that was handed over and would never be looked at would let its visitors wait for ever.
-fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), String> {
-    let tls = settings.tls.iter().flat_map(|tls| &tls.listen);
-    let known: Vec<_> = settings.site.listen.iter().chain(tls).collect();
-    match inherited.addresses().find(|one| !known.contains(one)) {
-        None => Ok(()),
-        Some(address) => Err(format!(
-            "the service manager handed over a socket on {address}, which neither site.listen \
-             nor tls.listen names; add it there, or take it out of the socket unit"
-        )),
-    }
-}
-
-async fn bind(settings: &Settings, cores: usize, inherited: &Inherited) -> Result<Sockets, String> {
-    refuse_unknown(settings, inherited)?;
-    let mut front = FrontSettings::listening_on(vec![]);
-    front.listen.clone_from(&settings.site.listen);
-    front.unix_mode = settings.site.unix_mode;
-    if let Some(tls) = &settings.tls {
-        front.listen_tls = tls.listen.clone();
-        front.cleartext = match tls.redirect {
-            true => Cleartext::Redirected { port: tls.port },
-            false => Cleartext::Served,
-        };
-    }
-    front.proxied = settings.site.proxied.clone();
-    front.cores = cores;
-    front.limits.connections = settings.limits.connections;
-    front.deadlines.head = settings.limits.head_time;
-    front.deadlines.idle = settings.limits.idle_time;
-    front.deadlines.tunnel_idle = settings.limits.tunnel_idle_time;
-    front.limits.head_bytes = settings.limits.head_bytes;
-    front.limits.target_bytes = settings.limits.head_bytes / 2;
-    front.connection_overhead = settings.link.overhead;
-    front.gate = GateLimits {
-        wait_max: settings.rescue.wait_max,
-        ..GateLimits::default()
-    };
-    let front = Front::bind(front, inherited).map_err(|error| error.to_string())?;
-    let listen = async |address: SocketAddr, name: &str| {
-        let way_out = format!("stop what listens there or change {name}");
-        TcpListener::bind(address)
-            .await
-            .map_err(|error| format!("cannot bind {address}: {error}; {way_out}"))
-    };
-    let admin = listen(settings.admin, "admin.listen").await?;
-    let rescue = match &settings.community {
-        Some(community) => Some(listen(community.rescue_listen, "community.rescue_listen").await?),
-        None => None,
-    };
-    Ok(Sockets {
-        front,
-        admin,
-        rescue,
-    })
 }
 
 /// From the operating system; a predictable seed would only make jitter predictable.

@@ -27,6 +27,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::rescue_link::{AddressBook, LinkCharge};
+use crate::trust::{Denied, Trust};
 use keeper::{Ask, Keeper};
 
 /// A place where the sites of a community find each other.
@@ -95,6 +96,14 @@ pub enum DirectoryError {
         /// What was wrong with it.
         what: Nonsense,
     },
+    /// What it said is not signed as it must be.
+    #[error("the answer of registry {registry} is not believed: {why}")]
+    Denied {
+        /// Its address.
+        registry: SocketAddr,
+        /// Why.
+        why: Denied,
+    },
     /// It said no.
     #[error("registry {registry} refused: {code} {text}")]
     Refused {
@@ -152,12 +161,15 @@ pub struct RegistryClientSettings {
     pub seed: u64,
     /// Told of what is sent.
     pub charge: LinkCharge,
+    /// Who we are, and who is a registry.
+    pub trust: Arc<Trust>,
 }
 
 impl RegistryClientSettings {
     /// The defaults for a site and its registry.
-    pub fn new(registry: SocketAddr, site: HostName, seed: u64) -> Self {
+    pub fn new(registry: SocketAddr, site: HostName, trust: Arc<Trust>, seed: u64) -> Self {
         Self {
+            trust,
             registry,
             site,
             source: None,

@@ -6,10 +6,12 @@
 //! itself.
 
 mod connection;
+mod gate;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::Clock;
@@ -23,6 +25,7 @@ use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::community_socket;
+use crate::trust::Trust;
 use connection::{Connection, End};
 
 /// What a registry on a socket needs to know.
@@ -67,12 +70,14 @@ impl Default for RegistryServerSettings {
 pub async fn run(
     listener: TcpListener,
     settings: RegistryServerSettings,
+    trust: Arc<Trust>,
     stop: impl Future<Output = ()>,
 ) {
     let (questions, inbox) = mpsc::channel(QUESTIONS_MAX);
     let server = Server {
         registry: Registry::new(settings.limits.clone()),
         settings,
+        trust,
         questions,
         tasks: JoinSet::new(),
         askers: BTreeMap::new(),
@@ -96,6 +101,7 @@ struct Question {
 struct Server {
     registry: Registry,
     settings: RegistryServerSettings,
+    trust: Arc<Trust>,
     questions: mpsc::Sender<Question>,
     tasks: JoinSet<End>,
     /// Who is connected, by task.
@@ -149,9 +155,11 @@ impl Server {
         if let Err(failure) = community_socket::prepare(&stream) {
             debug!(%address, %failure, "cannot set the options of a connection");
         }
-        let questions = self.questions.clone();
-        let connection = Connection::new(stream, ip, questions, self.settings.clone());
-        let task = self.tasks.spawn(connection.run());
+        let parts = (self.questions.clone(), self.settings.clone());
+        let trust = Arc::clone(&self.trust);
+        let task = self
+            .tasks
+            .spawn(Connection::hold(stream, address, trust, parts));
         self.askers.insert(task.id(), address);
     }
 

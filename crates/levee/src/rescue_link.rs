@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, FetchKey, LinkId, Purge, WebAddress};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Purge, WebAddress};
 use levee_wire::SessionLimits;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -37,6 +37,8 @@ pub use caller::AddressBook;
 pub use purge_line::PurgeLine;
 pub use refusals::Refusals;
 use switchboard::Switchboard;
+
+use crate::trust::Trust;
 
 /// Told of every message that is sent, in bytes with the overhead of its packets, so that the
 /// outbound link can account for it.
@@ -49,6 +51,8 @@ pub type OriginPurge = Arc<dyn Fn(&WebAddress, &Purge) -> u64 + Send + Sync>;
 /// What the rescue links of a server need to know.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {
+    /// Our own name, by which calls for help to us are signed in a closed community.
+    pub site: HostName,
     /// Where this server answers web requests: told in `200 OK`, and spoken from if possible.
     pub address: IpAddr,
     /// Whether callers and candidates may be on private addresses.
@@ -66,9 +70,10 @@ pub struct LinkSettings {
 }
 
 impl LinkSettings {
-    /// The defaults for a server with this address.
-    pub fn new(address: IpAddr) -> Self {
+    /// The defaults for a server with this name and address.
+    pub fn new(site: HostName, address: IpAddr) -> Self {
         Self {
+            site,
             address,
             private_addresses: PrivateAddresses::Refused,
             // Sixteen origins are helped at once by default; the rest is for those that are asking.
@@ -82,6 +87,14 @@ impl LinkSettings {
             session: SessionLimits::default(),
         }
     }
+}
+
+/// Whom the rescue links ask about others.
+pub struct Surroundings {
+    /// Where sites are.
+    pub address_book: Arc<dyn AddressBook>,
+    /// Who they are.
+    pub trust: Arc<Trust>,
 }
 
 /// The rescue links of a server.
@@ -139,7 +152,7 @@ impl RescueLinks {
     pub fn start(
         listener: Option<TcpListener>,
         settings: LinkSettings,
-        address_book: Arc<dyn AddressBook>,
+        community: Surroundings,
         charge: LinkCharge,
         origin_purge: OriginPurge,
         events: mpsc::Sender<Input>,
@@ -153,7 +166,8 @@ impl RescueLinks {
             peers_key: peers_key(),
             origin_purge,
             settings: Arc::new(settings),
-            address_book,
+            address_book: community.address_book,
+            trust: community.trust,
             charge,
             events,
         };

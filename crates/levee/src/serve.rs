@@ -5,6 +5,8 @@
 //! changes nothing. What runs then is in `node.rs`.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use levee_net::Inherited;
 use levee_observe::{LoggingStyle, start_logging};
@@ -17,7 +19,8 @@ use crate::command::{Registry, Serve};
 use crate::explain::told;
 use crate::node::Node;
 use crate::registry_server::{self, RegistryServerSettings};
-use crate::settings::{Complaint, Settings, SettingsFile, read_text};
+use crate::settings::{Complaint, Settings, SettingsFile, TrustSettings, read_text};
+use crate::trust::{ListSources, Trust, keep_list};
 
 /// Serves a site until SIGTERM or SIGINT, then drains.
 ///
@@ -60,6 +63,11 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
         },
         ..settings.limits
     };
+    let trust = trust(registry)?;
+    let sources = ListSources {
+        registries: vec![],
+        period: LIST_PERIOD,
+    };
     small_runtime()?.block_on(async {
         let listener = TcpListener::bind(registry.listen)
             .await
@@ -73,9 +81,22 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
                 _ = tokio::signal::ctrl_c() => {}
             }
         };
-        registry_server::run(listener, settings, stopped).await;
+        let list = tokio::spawn(keep_list(Arc::clone(&trust), sources));
+        registry_server::run(listener, settings, trust, stopped).await;
+        list.abort();
         Ok(())
     })
+}
+
+/// The registry's own key and the members of its community.
+fn trust(registry: &Registry) -> Result<Arc<Trust>, String> {
+    let state = registry.state.as_deref();
+    let settings = TrustSettings {
+        identity: state.map(|folder| folder.join("identity.key")),
+        authority: registry.authority,
+        members: registry.members.clone(),
+    };
+    Trust::open(&settings, state).map(Arc::new)
 }
 
 /// Until somebody wants this process to end: SIGINT or SIGTERM.
@@ -148,3 +169,6 @@ fn log() -> Result<(), String> {
     let filter = std::env::var("LEVEE_LOG").unwrap_or_else(|_| "info".into());
     start_logging(LoggingStyle::Plain, &filter).map_err(|error| error.to_string())
 }
+
+/// How often a registry looks for a newer member list. A look is at one small file.
+const LIST_PERIOD: Duration = Duration::from_secs(2);

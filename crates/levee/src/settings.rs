@@ -16,7 +16,7 @@ pub use read::{Complaint, SettingsFile};
 pub use settle::{
     CacheSettings, CommunitySettings, Content, CopiedLinks, CrawlerSettings, DnsSettings,
     FetchTimes, HotSpotSettings, LimitSettings, LinkSettings, LogSettings, NameServer, Recognition,
-    RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost, UpstreamTable,
+    RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::{Kind, rate_or_nothing, time};

@@ -5,6 +5,8 @@
 //! a restarted server still sends the visitors of its old aliases back to their origin servers and
 //! never gives a number out twice. Deliberately no database: the list has tens of lines.
 
+mod whole_file;
+
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,8 @@ use std::path::{Path, PathBuf};
 use levee_control::AliasRecord;
 use levee_vocab::WebAddress;
 use thiserror::Error;
+
+pub use whole_file::{Readers, replace};
 
 const FILE: &str = "aliases";
 const HEADER: &str = "# levee aliases 1: number alias origin port";

@@ -2,11 +2,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
 use levee::registry_server::{RegistryServerSettings, run};
 use levee::rescue_link::AddressBook;
+use levee::settings::TrustSettings;
+use levee::trust::Trust;
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, HostName, WebAddress};
 use levee_wire::registry::Entry;
@@ -17,6 +20,11 @@ use tokio::time::timeout;
 
 /// Long enough for a busy machine; reached only when something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Everybody trusts everybody.
+fn open() -> Arc<Trust> {
+    Arc::new(Trust::open(&TrustSettings::default(), None).unwrap())
+}
 
 fn settings() -> RegistryServerSettings {
     let mut settings = RegistryServerSettings::default();
@@ -37,7 +45,7 @@ impl Registry {
     async fn start_at(address: SocketAddr, settings: RegistryServerSettings) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let task = tokio::spawn(run(listener, settings, std::future::pending()));
+        let task = tokio::spawn(run(listener, settings, open(), std::future::pending()));
         Self { address, task }
     }
 
@@ -92,7 +100,7 @@ fn entry(site: &str, kilobytes: u64) -> Entry {
 }
 
 fn client(registry: SocketAddr) -> RegistryClient {
-    let mut settings = RegistryClientSettings::new(registry, name("www.a.com"), 1);
+    let mut settings = RegistryClientSettings::new(registry, name("www.a.com"), open(), 1);
     settings.retry_delay_min = Duration::from_millis(5);
     settings.retry_delay_max = Duration::from_millis(20);
     RegistryClient::start(settings)
@@ -254,7 +262,7 @@ async fn a_registry_that_is_away_is_told_in_a_sentence() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);
-    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), 1);
+    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), open(), 1);
     settings.retry_delay_min = PATIENCE;
     let client = RegistryClient::start(settings);
     let first = client.search(3).await.unwrap_err().to_string();
@@ -271,7 +279,7 @@ async fn a_registry_that_is_away_is_told_in_a_sentence() {
 async fn check_answer(answer: &str, expected: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), 1);
+    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), open(), 1);
     settings.exchange_wait = PATIENCE;
     if expected.ends_with("0.3 s") {
         settings.exchange_wait = Duration::from_millis(300);
@@ -316,7 +324,7 @@ async fn a_registry_that_hangs_or_talks_nonsense_is_told_in_a_sentence() {
 async fn a_registry_that_closes_after_each_answer_is_not_asked_all_the_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut settings = RegistryClientSettings::new(address, name("a.example"), 7);
+    let mut settings = RegistryClientSettings::new(address, name("a.example"), open(), 7);
     settings.retry_delay_min = Duration::from_millis(200);
     settings.retry_delay_max = PATIENCE;
     let client = RegistryClient::start(settings);

@@ -21,7 +21,8 @@ use crate::community_socket::address_towards;
 use crate::dns::{self, Dns};
 use crate::drill::DrillOffice;
 use crate::replicator::CopiedSite;
-use crate::settings::{CommunitySettings, Content, Settings, UnknownHost};
+use crate::settings::{CommunitySettings, Content, Settings, TrustSettings, UnknownHost};
+use crate::trust::{ListSources, Trust};
 
 /// What an interface that does not tell its speed is taken for: 100 Mbit/s.
 const UNKNOWN_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
@@ -39,6 +40,30 @@ pub(super) fn own_address(settings: &Settings) -> Result<IpAddr, String> {
                 community.registry
             )
         }),
+    }
+}
+
+/// Our own key and the members of our community. A site that stands alone has no use for a key that
+/// lasts.
+pub(super) fn trust(settings: &Settings) -> Result<Arc<Trust>, String> {
+    let alone = TrustSettings::default();
+    let trusted = match &settings.community {
+        Some(_) => &settings.trust,
+        None => &alone,
+    };
+    let state = settings.state_folder.as_deref();
+    Trust::open(trusted, state).map(Arc::new)
+}
+
+/// Where newer member lists come from.
+pub(super) fn list_sources(settings: &Settings) -> ListSources {
+    let registries = settings
+        .community
+        .iter()
+        .map(|community| community.registry);
+    ListSources {
+        registries: registries.collect(),
+        period: settings.rescue.registry_period,
     }
 }
 

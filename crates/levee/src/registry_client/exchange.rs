@@ -2,21 +2,27 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
-
-use levee_wire::registry::{Entry, Reply, ReplyLine, Request, parse_reply_line};
-use levee_wire::{LINE_MAX, LineReader};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 use super::{DirectoryError, Nonsense, RegistryClientSettings};
 use crate::community_socket;
 use crate::rescue_link::LinkCharge;
+use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
+use levee_trust::Deed;
+use levee_wire::registry::{
+    Entry, ProofWord, Reply, ReplyLine, Request, Search, parse_reply_line, split_answer,
+};
+use levee_wire::{LINE_MAX, LineReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// An open connection.
 pub(super) struct Exchange {
     registry: SocketAddr,
-    stream: TcpStream,
+    stream: CommunityStream,
+    trust: Arc<Trust>,
+    /// Who has proved to be the registry.
+    counterpart: Counterpart,
     reader: LineReader,
     number: u32,
     charge: LinkCharge,
@@ -25,10 +31,18 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Opens a connection. Dropped half-way, the attempt is given up.
     pub(super) async fn open(settings: &RegistryClientSettings) -> io::Result<Self> {
-        let registry = settings.registry;
+        let (registry, trust) = (settings.registry, Arc::clone(&settings.trust));
+        let stream = community_socket::connect(settings.source, registry).await?;
+        let (stream, counterpart) = trust.connect(stream, Channel::Registry).await?;
+        let what = format!("registry at {registry}");
+        trust
+            .permits(counterpart, Deed::AnswerSearches, &what)
+            .map_err(io::Error::other)?;
         Ok(Self {
             registry,
-            stream: community_socket::connect(settings.source, registry).await?,
+            stream,
+            trust,
+            counterpart,
             reader: LineReader::new(LINE_MAX),
             number: 0,
             charge: settings.charge.clone(),
@@ -39,10 +53,15 @@ impl Exchange {
     /// more use: what comes next on it might belong to this request.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, DirectoryError> {
         self.number = self.number.wrapping_add(1).max(1);
+        let request = &self.signed(request);
         let mut bytes = Vec::with_capacity(128);
         request.encode(self.number, &mut bytes);
         (self.charge)(bytes.len() as u64 + PACKET_OVERHEAD);
-        if self.stream.write_all(&bytes).await.is_err() {
+        let writing = async {
+            self.stream.write_all(&bytes).await?;
+            self.stream.flush().await
+        };
+        if writing.await.is_err() {
             return Err(self.closed());
         }
         let entries_max = match request {
@@ -50,10 +69,12 @@ impl Exchange {
             Request::Query(_) => 1,
             Request::Register(_) | Request::Deregister(_) | Request::Unknown(_) => 0,
         };
-        let (entries, count) = self.read_reply(entries_max.min(ENTRIES_MAX)).await?;
+        let answer = self.read_reply(entries_max.min(ENTRIES_MAX)).await?;
+        self.check_answer(request, &answer)?;
+        let Answer { entries, count, .. } = answer;
         Ok(match request {
             Request::Register(_) => Reply::Registered(Duration::from_secs(u64::from(count))),
-            Request::Search(_) | Request::Query(_) => Reply::Found(entries),
+            Request::Search(_) | Request::Query(_) => Reply::Found(self.believed(entries)),
             Request::Deregister(_) | Request::Unknown(_) => Reply::Removed(count),
         })
     }
@@ -66,8 +87,49 @@ impl Exchange {
         let _ = self.stream.read(&mut byte).await;
     }
 
-    async fn read_reply(&mut self, max: usize) -> Result<(Vec<Entry>, u32), DirectoryError> {
-        let mut entries = Vec::new();
+    /// The request as it goes out: with a fresh stamp, a proof, or a number that nobody can guess.
+    fn signed(&self, request: &Request) -> Request {
+        match request {
+            Request::Register(entry) => Request::Register(self.trust.signed_entry(entry.clone())),
+            Request::Deregister(farewell) => {
+                Request::Deregister(self.trust.signed_farewell(farewell.clone()))
+            }
+            Request::Search(search) if self.trust.is_closed() => Request::Search(Search {
+                // Without randomness the answer is bound to the connection alone.
+                nonce: Some(getrandom::u64().unwrap_or_default()),
+                ..search.clone()
+            }),
+            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => request.clone(),
+        }
+    }
+
+    fn check_answer(&self, request: &Request, answer: &Answer) -> Result<(), DirectoryError> {
+        let Request::Search(Search {
+            nonce: Some(nonce), ..
+        }) = request
+        else {
+            return Ok(());
+        };
+        let what = format!("answer of registry {}", self.registry);
+        let said = (*nonce, answer.lines.as_str());
+        let signed = answer.signed.as_ref();
+        self.trust
+            .check_answer(said, signed, self.counterpart, &what)
+            .map_err(|why| {
+                let registry = self.registry;
+                DirectoryError::Denied { registry, why }
+            })
+    }
+
+    /// Those entries whose sites have said so themselves. One that was altered costs only itself.
+    fn believed(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+        let registry = format!("registry {}", self.registry);
+        entries.retain(|entry| self.trust.check_entry(entry, &registry).is_ok());
+        entries
+    }
+
+    async fn read_reply(&mut self, max: usize) -> Result<Answer, DirectoryError> {
+        let mut answer = Answer::default();
         let mut buffer = [0; 4096];
         loop {
             let count = match self.stream.read(&mut buffer).await {
@@ -77,8 +139,12 @@ impl Exchange {
             let mut rest = &buffer[..count];
             loop {
                 let (number, line) = match self.reader.next_line(&mut rest) {
-                    Ok(Some(line)) => parse_reply_line(line)
-                        .map_err(|error| garbage(self.registry, error.into()))?,
+                    Ok(Some(line)) => {
+                        let read = parse_reply_line(line)
+                            .map_err(|error| garbage(self.registry, error.into()))?;
+                        answer.note(line, &read.1);
+                        read
+                    }
                     Ok(None) => break,
                     Err(error) => return Err(garbage(self.registry, error.into())),
                 };
@@ -86,11 +152,14 @@ impl Exchange {
                     return Err(garbage(self.registry, Nonsense::WrongNumber));
                 }
                 match line {
-                    ReplyLine::Entry(_) if entries.len() >= max => {
+                    ReplyLine::Entry(_) if answer.entries.len() >= max => {
                         return Err(garbage(self.registry, Nonsense::TooManyEntries));
                     }
-                    ReplyLine::Entry(entry) => entries.push(entry),
-                    ReplyLine::Done(count) => return Ok((entries, count)),
+                    ReplyLine::Entry(entry) => answer.entries.push(entry),
+                    ReplyLine::Done(count) => {
+                        answer.count = count;
+                        return Ok(answer);
+                    }
                     ReplyLine::Refused { code, text } => {
                         let registry = self.registry;
                         return Err(DirectoryError::Refused {
@@ -107,6 +176,34 @@ impl Exchange {
     const fn closed(&self) -> DirectoryError {
         let registry = self.registry;
         DirectoryError::Closed { registry }
+    }
+}
+
+/// An answer as it came.
+#[derive(Default)]
+struct Answer {
+    entries: Vec<Entry>,
+    count: u32,
+    /// Its lines without the signature at the end of the last one, a line end between them.
+    lines: String,
+    signed: Option<(ProofWord, ProofWord)>,
+}
+
+impl Answer {
+    fn note(&mut self, line: &[u8], read: &ReplyLine) {
+        let line = String::from_utf8_lossy(line);
+        if !self.lines.is_empty() {
+            self.lines.push('\n');
+        }
+        let split = match read {
+            ReplyLine::Done(_) => split_answer(&line),
+            // What stands at the end of an entry is the proof of its site.
+            ReplyLine::Entry(_) | ReplyLine::Refused { .. } => None,
+        };
+        let (covered, signed) =
+            split.map_or((&*line, None), |(covered, signed)| (covered, Some(signed)));
+        self.lines.push_str(covered);
+        self.signed = signed;
     }
 }
 

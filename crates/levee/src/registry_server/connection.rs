@@ -1,20 +1,24 @@
 //! One connection to the registry: lines in, answers out, one at a time.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use levee_net::Clock;
-use levee_wire::registry::{Refusal, Reply, ReplyLine, parse_request};
+use levee_wire::registry::{Refusal, Reply, ReplyLine, Request, parse_list_request, parse_request};
 use levee_wire::{LINE_MAX, LineReader, MessageBudget, leading_number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::gate::{Gate, told};
 use super::{Question, RegistryServerSettings, TOO_MANY};
+use crate::trust::{Channel, CommunityStream, Denied, Trust};
 
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: CommunityStream,
     address: IpAddr,
+    gate: Gate,
     questions: mpsc::Sender<Question>,
     settings: RegistryServerSettings,
     budget: MessageBudget,
@@ -30,24 +34,33 @@ pub(super) enum End {
 }
 
 impl Connection {
-    pub(super) fn new(
+    /// Talks with who has just connected, after a handshake in a closed community.
+    pub(super) async fn hold(
         stream: TcpStream,
-        address: IpAddr,
-        questions: mpsc::Sender<Question>,
-        settings: RegistryServerSettings,
-    ) -> Self {
+        peer: SocketAddr,
+        trust: Arc<Trust>,
+        (questions, settings): (mpsc::Sender<Question>, RegistryServerSettings),
+    ) -> End {
+        let wait = settings.write_wait;
+        let accepting = timeout(wait, trust.accept(stream, Channel::Registry)).await;
+        let accepted = accepting.unwrap_or_else(|_| {
+            let told = format!("no handshake within {} s", wait.as_secs());
+            Err(Denied::NoKey(told))
+        });
+        let (stream, asker) = match accepted {
+            Ok(accepted) => accepted,
+            Err(why) => return dropped(why),
+        };
         let budget = MessageBudget::new(settings.requests_burst, settings.requests_per_second);
-        Self {
+        let mut connection = Self {
             stream,
-            address,
+            address: peer.ip().to_canonical(),
+            gate: Gate::new(trust, asker, peer.to_string()),
             questions,
             settings,
             budget,
-        }
-    }
-
-    pub(super) async fn run(mut self) -> End {
-        match self.converse().await {
+        };
+        match connection.converse().await {
             Ok(()) => End::Closed,
             Err(end) => end,
         }
@@ -82,11 +95,12 @@ impl Connection {
             self.write(number, &TOO_MANY).await?;
             return Err(dropped("too many requests in a short time"));
         }
+        if let Some((number, serial)) = parse_list_request(line) {
+            let answer = self.gate.list(number, serial);
+            return self.write_bytes(&answer).await;
+        }
         match parse_request(line) {
-            Ok((number, request)) => {
-                let reply = self.ask(request).await?;
-                self.write(number, &reply).await
-            }
+            Ok((number, request)) => self.answer(number, request).await,
             // A person who mistyped learns why and may try again.
             Err(error) => {
                 let (code, text) = (Refusal::Malformed.code(), error.to_string());
@@ -97,7 +111,21 @@ impl Connection {
         }
     }
 
-    async fn ask(&self, request: levee_wire::registry::Request) -> Result<Reply, End> {
+    async fn answer(&mut self, number: u32, request: Request) -> Result<(), End> {
+        if let Err(why) = self.gate.check(&request) {
+            let (code, text) = (Refusal::AddressRefused.code(), told(&why));
+            let mut bytes = Vec::new();
+            ReplyLine::Refused { code, text }.encode(number, &mut bytes);
+            return self.write_bytes(&bytes).await;
+        }
+        let reply = self.ask(request.clone()).await?;
+        let mut bytes = Vec::with_capacity(256);
+        reply.encode(number, &mut bytes);
+        self.gate.sign(&request, &reply, &mut bytes);
+        self.write_bytes(&bytes).await
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, End> {
         let (answer, answered) = oneshot::channel();
         let address = self.address;
         let question = Question {
@@ -120,7 +148,11 @@ impl Connection {
     }
 
     async fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), End> {
-        match timeout(self.settings.write_wait, self.stream.write_all(bytes)).await {
+        let writing = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        match timeout(self.settings.write_wait, writing).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Closed),
             Err(_) => Err(dropped("it does not take our answers")),

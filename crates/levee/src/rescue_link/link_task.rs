@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, Rejection, RescueCall};
 use levee_net::Clock;
+use levee_trust::Deed;
 use levee_vocab::{FetchKey, LinkId, Purge, WebAddress};
 use levee_wire::rescue::{Message, Offer, Sos};
 use levee_wire::{Ending, Event, Output, RescueSession};
@@ -23,12 +24,14 @@ use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
 use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Refusals, Saying};
 use super::{peers, translation};
 use crate::community_socket;
+use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 
 /// What every link needs.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) settings: Arc<LinkSettings>,
     pub(super) address_book: Arc<dyn AddressBook>,
+    pub(super) trust: Arc<Trust>,
     pub(super) charge: LinkCharge,
     pub(super) purge_line: PurgeLine,
     pub(super) origin_purge: OriginPurge,
@@ -51,6 +54,8 @@ pub(super) enum LinkEnd {
     Session(Ending),
     /// The address in the SOS, or of the candidate, is not believed.
     AddressRefused(AddressRefusal),
+    /// It is not trusted, or what it said is not.
+    Denied(Denied),
     /// The candidate could not be connected to.
     NotConnected(io::Error),
     /// The operating system gave no randomness, so there is no key.
@@ -65,10 +70,18 @@ pub(super) async fn answer(
     sayings: mpsc::Receiver<Saying>,
     is_greeted: Arc<AtomicBool>,
 ) -> Report {
+    let (stream, counterpart) = match greet(&context, stream, peer).await {
+        Ok(greeted) => greeted,
+        Err(why) => {
+            let end = LinkEnd::Denied(why);
+            return Report { peer, end };
+        }
+    };
     let session = RescueSession::answer(Clock.now(), context.settings.session.clone());
     let task = LinkTask {
         context,
         stream,
+        counterpart,
         peer,
         session,
         sayings,
@@ -78,6 +91,33 @@ pub(super) async fn answer(
         refusal: None,
     };
     task.run(None).await
+}
+
+/// Who is not a site of this community is told so and let go before it can say anything.
+async fn greet(
+    context: &Context,
+    stream: TcpStream,
+    peer: Peer,
+) -> Result<(CommunityStream, Counterpart), Denied> {
+    let trust = &context.trust;
+    let wait = context.settings.call_wait;
+    let accepting = timeout(wait, trust.accept(stream, Channel::Rescue)).await;
+    let (mut stream, counterpart) = accepting.unwrap_or_else(|_| {
+        let told = format!("no handshake within {} s", wait.as_secs());
+        Err(Denied::NoKey(told))
+    })?;
+    let what = format!("rescue link from {}", peer.address);
+    if let Err(why) = trust.permits(counterpart, Deed::CallForHelp, &what) {
+        // Its SOS has the number 1. Whether it still listens does not matter.
+        let words = format!("1 403 Reject {why}\n");
+        let telling = async {
+            stream.write_all(words.as_bytes()).await?;
+            stream.shutdown().await
+        };
+        let _ = timeout(wait, telling).await;
+        return Err(why);
+    }
+    Ok((stream, counterpart))
 }
 
 /// A link that we open to ask for help.
@@ -92,8 +132,8 @@ pub(super) async fn call(
     let address = candidate.rescue;
     let peer = Peer { link, address };
     let answer_by = Clock.now() + settings.call_wait;
-    let opened = open(&settings, &candidate, call.address).await;
-    let (stream, key) = match opened {
+    let opened = open(&context, &candidate, call.address).await;
+    let (stream, counterpart, key) = match opened {
         Ok(opened) => opened,
         Err(end) => {
             let rejection = Rejection::Unreachable;
@@ -105,11 +145,13 @@ pub(super) async fn call(
             return Report { peer, end };
         }
     };
-    let sos = translation::sos(call, key);
+    let asked = &candidate.site.host;
+    let sos = context.trust.signed_sos(translation::sos(call, key), asked);
     let (session, first) = RescueSession::call(sos, answer_by, settings.session.clone());
     let task = LinkTask {
         context,
         stream,
+        counterpart,
         peer,
         session,
         sayings,
@@ -122,25 +164,35 @@ pub(super) async fn call(
 }
 
 async fn open(
-    settings: &LinkSettings,
+    context: &Context,
     candidate: &Candidate,
     source: IpAddr,
-) -> Result<(TcpStream, FetchKey), LinkEnd> {
+) -> Result<(CommunityStream, Counterpart, FetchKey), LinkEnd> {
+    let (settings, trust) = (&context.settings, &context.trust);
     let target = candidate.rescue;
     check_range(target.ip(), settings.private_addresses).map_err(LinkEnd::AddressRefused)?;
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(LinkEnd::NoKey)?;
-    let connecting = community_socket::connect(Some(source), target);
-    let stream = timeout(settings.call_wait, connecting)
+    let connecting = async {
+        let stream = community_socket::connect(Some(source), target).await?;
+        trust.connect(stream, Channel::Rescue).await
+    };
+    let (stream, counterpart) = timeout(settings.call_wait, connecting)
         .await
         .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
         .map_err(LinkEnd::NotConnected)?;
-    Ok((stream, FetchKey::from_bytes(bytes)))
+    let what = format!("rescue server {} at {target}", candidate.site);
+    trust
+        .permits_as(counterpart, &candidate.site.host, Deed::Rescue, &what)
+        .map_err(LinkEnd::Denied)?;
+    Ok((stream, counterpart, FetchKey::from_bytes(bytes)))
 }
 
 struct LinkTask {
     context: Context,
-    stream: TcpStream,
+    stream: CommunityStream,
+    /// Who has proved to be at the other end.
+    counterpart: Counterpart,
     peer: Peer,
     session: RescueSession,
     sayings: mpsc::Receiver<Saying>,
@@ -149,7 +201,7 @@ struct LinkTask {
     key: FetchKey,
     /// The other side's own name: of the candidate that we call, or of the origin that calls us.
     other: Option<WebAddress>,
-    refusal: Option<AddressRefusal>,
+    refusal: Option<LinkEnd>,
 }
 
 /// Whether an offer is believed.
@@ -171,7 +223,7 @@ impl LinkTask {
         let ending = self.live(first).await;
         self.say_goodbye().await;
         let end = match self.refusal {
-            Some(refusal) => LinkEnd::AddressRefused(refusal),
+            Some(refusal) => refusal,
             None => LinkEnd::Session(ending),
         };
         let peer = self.peer;
@@ -266,7 +318,10 @@ impl LinkTask {
         let mut bytes = Vec::with_capacity(128);
         message.encode(&mut bytes);
         (self.context.charge)(bytes.len() as u64 + PACKET_OVERHEAD);
-        let writing = self.stream.write_all(&bytes);
+        let writing = async {
+            self.stream.write_all(&bytes).await?;
+            self.stream.flush().await
+        };
         match timeout(self.context.settings.write_wait, writing).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(levee_wire::Input::PeerClosed),
@@ -276,6 +331,11 @@ impl LinkTask {
 
     /// The Brain is asked only about callers whose address may be believed.
     async fn take_sos(&mut self, sos: Sos) -> Vec<Output> {
+        let (trust, own) = (&self.context.trust, &self.context.settings.site);
+        if let Err(why) = trust.check_sos(&sos, own, self.counterpart) {
+            self.refusal = Some(LinkEnd::Denied(why));
+            return self.happens(levee_wire::Input::SosRejected);
+        }
         let site = sos.origin.host.clone();
         let book = Arc::clone(&self.context.address_book);
         let private = self.context.settings.private_addresses;
@@ -288,7 +348,7 @@ impl LinkTask {
                 Vec::new()
             }
             Err(refusal) => {
-                self.refusal = Some(refusal);
+                self.refusal = Some(LinkEnd::AddressRefused(refusal));
                 self.happens(levee_wire::Input::SosRejected)
             }
         }
@@ -310,7 +370,7 @@ impl LinkTask {
                 Belief::Given
             }
             Err(refusal) => {
-                self.refusal = Some(refusal);
+                self.refusal = Some(LinkEnd::AddressRefused(refusal));
                 let (link, rejection) = (self.peer.link, Rejection::Garbage);
                 // The Brain is gone only when the server stops: then nobody wants to know.
                 let refused = Input::RescueRefused { link, rejection };

@@ -234,6 +234,7 @@ impl Switchboard {
             }
             LinkEnd::Session(Ending::Failed(fault)) => (fault.cause(), fault.to_string()),
             LinkEnd::AddressRefused(refusal) => ("address_refused", refusal.to_string()),
+            LinkEnd::Denied(why) => (why.cause(), why.to_string()),
             LinkEnd::NotConnected(failure) => {
                 ("not_connected", format!("cannot connect: {failure}"))
             }

@@ -21,6 +21,7 @@ pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
         drill: call.drill,
         misses: call.misses,
         version: VERSION,
+        proof: None,
     }
 }
 

@@ -10,6 +10,7 @@ mod groups;
 mod hot_spots;
 mod reload;
 mod tls;
+mod trust;
 mod types;
 mod unix;
 mod upstream;
@@ -24,6 +25,7 @@ pub use self::crawlers::{CrawlerSettings, Recognition};
 pub use self::dns::{DnsSettings, NameServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
+pub use self::trust::TrustSettings;
 pub use self::types::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
     RescueSettings, Settings, SiteSettings, TlsSettings, UnknownHost,
@@ -55,6 +57,7 @@ impl Settings {
             },
             community,
             dns,
+            trust: trust::trust(&values, &mut complaints),
             rescue: rescue(&values),
             crawlers: crawlers::crawlers(&values),
             hot_spots: hot_spots::hot_spots(&values, &mut complaints),

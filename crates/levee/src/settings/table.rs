@@ -145,6 +145,12 @@ settings! {
     "First part of those names; by default the first label of `site.name`.";
     "community.allow_private", Kind::Flag, "false", "", Reload, "true",
     "Whether members at private and loopback addresses are believed.";
+    "community.authority", Kind::Text, "", "", Restart, "\"ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"",
+    "Public key of the authority of a closed community: only those on its member list take part, and everything between members is signed and goes by TLS. Without it the community is open.";
+    "community.identity", Kind::Path, "", "", Restart, "\"/var/lib/levee/identity.key\"",
+    "File with this site's own key, made at the first start; by default `identity.key` in `state.folder`.";
+    "community.members", Kind::Path, "", "", Restart, "\"/etc/levee/members.list\"",
+    "File with the authority's member list, read again when it changes. Only needed where no registry hands out the list.";
     "community.drills", Kind::Flag, "true", "", Reload, "false",
     "Whether this server takes part in the rehearsals of other members, where it has time.";
 

@@ -8,7 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use levee::rescue_link::{AddressBook, LinkSettings, Obeyed, OriginPurge, RescueLinks};
+use levee::rescue_link::{
+    AddressBook, LinkSettings, Obeyed, OriginPurge, RescueLinks, Surroundings,
+};
+use levee::settings::TrustSettings;
+use levee::trust::Trust;
 use levee_control::{Candidate, Input, Output, RescueCall};
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, HostName, LinkId, Misses, WebAddress};
@@ -26,7 +30,10 @@ pub fn web(host: &str) -> WebAddress {
 }
 
 pub fn settings() -> LinkSettings {
-    let mut settings = LinkSettings::new("5.6.7.8".parse().unwrap());
+    let mut settings = LinkSettings::new(
+        "www.rescue.com".parse().unwrap(),
+        "5.6.7.8".parse().unwrap(),
+    );
     settings.private_addresses = PrivateAddresses::Permitted;
     settings.session.sos_wait = PATIENCE;
     settings.session.decision_wait = PATIENCE;
@@ -115,8 +122,18 @@ impl Stage {
             inbox.push((origin.to_string(), purge.scope.to_string()));
             inbox.len() as u64
         });
-        let links =
-            RescueLinks::start(Some(listener), settings, book, charge, origin_purge, sender);
+        let community = Surroundings {
+            address_book: book,
+            trust: Arc::new(Trust::open(&TrustSettings::default(), None).unwrap()),
+        };
+        let links = RescueLinks::start(
+            Some(listener),
+            settings,
+            community,
+            charge,
+            origin_purge,
+            sender,
+        );
         Self {
             links,
             address,

@@ -31,6 +31,7 @@ impl Settings {
             "upstream.idle_time": upstream.times.idle;
             "upstream.idle_connections": upstream.idle_connections;
             "link.rate": link.rate;
+            "community.identity, community.authority, community.members": trust;
             "rescue.wait_max": rescue.wait_max;
             "[cache]": cache;
             "[limits]": limits;

@@ -13,6 +13,7 @@ use levee_vocab::{AddressBlock, ByteRate, HostName};
 use super::crawlers::CrawlerSettings;
 use super::dns::DnsSettings;
 use super::hot_spots::HotSpotSettings;
+use super::trust::TrustSettings;
 use super::upstream::UpstreamTable;
 
 /// Everything that the operator decided, or that the defaults decided for them.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub community: Option<CommunitySettings>,
     /// The zone of its name; none where it is left alone.
     pub dns: Option<DnsSettings>,
+    /// Whom it trusts there.
+    pub trust: TrustSettings,
     /// Rescue control.
     pub rescue: RescueSettings,
     /// The object cache.

@@ -1,0 +1,102 @@
+//! Who may ask a registry what, in a closed community; and the member list for whoever asks.
+//!
+//! In an open community everybody may ask everything, as far as the registry itself goes along.
+
+use std::sync::Arc;
+
+use levee_trust::{Deed, SignedList};
+use levee_wire::registry::{Reply, Request, encode_list, sign_answer};
+
+use crate::trust::{Counterpart, Denied, Trust};
+
+/// What one connection may ask.
+pub(super) struct Gate {
+    trust: Arc<Trust>,
+    asker: Counterpart,
+    /// For the status and the log.
+    address: String,
+    /// The list is long: it is given out once on a connection.
+    list: ListGiven,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ListGiven {
+    NotYet,
+    Already,
+}
+
+impl Gate {
+    pub(super) fn new(trust: Arc<Trust>, asker: Counterpart, address: String) -> Self {
+        let list = ListGiven::NotYet;
+        Self {
+            trust,
+            asker,
+            address,
+            list,
+        }
+    }
+
+    /// Whether this asker may ask this, and has signed what has to be signed.
+    pub(super) fn check(&self, request: &Request) -> Result<(), Denied> {
+        let (trust, from) = (&self.trust, self.address.as_str());
+        match request {
+            Request::Register(entry) => {
+                let what = format!("registration of {} from {from}", entry.site.host);
+                trust.permits_as(self.asker, &entry.site.host, Deed::Register, &what)?;
+                trust.check_entry(entry, from)
+            }
+            Request::Deregister(farewell) => {
+                let what = format!("farewell of {} from {from}", farewell.site);
+                trust.permits_as(self.asker, &farewell.site, Deed::Register, &what)?;
+                trust.check_farewell(farewell, from)
+            }
+            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => {
+                let what = format!("question from {from}");
+                trust.permits(self.asker, Deed::Search, &what).map(|_| ())
+            }
+        }
+    }
+
+    /// Signs the answer to a search that asked for it.
+    pub(super) fn sign(&self, request: &Request, reply: &Reply, answer: &mut Vec<u8>) {
+        let (Request::Search(search), Reply::Found(_)) = (request, reply) else {
+            return;
+        };
+        if let (Some(nonce), true) = (search.nonce, self.trust.is_closed()) {
+            sign_answer(answer, |lines| self.trust.answer_signature(nonce, lines));
+        }
+    }
+
+    /// The answer to who has the list with this serial: a newer one, or none.
+    pub(super) fn list(&mut self, number: u32, serial: u64) -> Vec<u8> {
+        let mut answer = Vec::new();
+        let newer = self.trust.roster(|roster| {
+            let is_newer = roster.serial() > serial;
+            let text = roster.newest().map(SignedList::text);
+            text.filter(|_| is_newer).map(ToOwned::to_owned)
+        });
+        let given = std::mem::replace(&mut self.list, ListGiven::Already);
+        match given {
+            ListGiven::NotYet => {
+                encode_list(number, newer.flatten().as_deref(), &mut answer);
+            }
+            ListGiven::Already => {
+                let line = format!("{number} 429 Too many requests: one LIST a connection\n");
+                answer.extend_from_slice(line.as_bytes());
+            }
+        }
+        answer
+    }
+}
+
+/// Why somebody is refused, as the text of an answer: printable, and short.
+pub(super) fn told(why: &Denied) -> String {
+    let plain = |c: char| match c.is_ascii_graphic() || c == ' ' {
+        true => c,
+        false => '?',
+    };
+    why.to_string().chars().map(plain).take(TEXT_MAX).collect()
+}
+
+/// With its number and code, well below the limit of a line.
+const TEXT_MAX: usize = 600;

@@ -1,0 +1,294 @@
+//! Whom this server trusts: its own identity, and in a closed community the member list.
+//!
+//! [`Trust`] is what the rest of the server asks. In an open community every question is answered
+//! with yes and connections stay as they are; so callers ask always and never look at which kind
+//! of community it is. In a closed one connections are TLS by identity ([`Channel`]), a peer may
+//! do what its role permits, and signed messages are checked here. The rules are those of
+//! `levee_trust`; here are the clock, the files and the counters. Everything that is refused is
+//! counted by its cause, and the last one told on the status page.
+
+mod denied;
+mod identity_file;
+mod list_keeper;
+mod messages;
+mod tls;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use levee_net::Shared;
+use levee_trust::{
+    Deed, Identity, Membership, PublicKey, ReplayWindow, Roster, Stamps, UnixMillis, may,
+};
+use levee_vocab::HostName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+use crate::settings::TrustSettings;
+use crate::state::{Readers, replace};
+pub use denied::{Denied, DeniedCount, DeniedCounts};
+pub use identity_file::{fresh_identity, identity_at};
+pub use list_keeper::{ListSources, keep_list};
+pub use tls::Channel;
+use tls::Tls;
+
+/// Who we are and whom we trust.
+pub struct Trust {
+    identity: Identity,
+    membership: Shared<Membership>,
+    /// In a closed community.
+    tls: Option<Tls>,
+    window: Shared<ReplayWindow>,
+    stamps: Shared<Stamps>,
+    denied: DeniedCounts,
+    /// Where the operator keeps the list, if anywhere.
+    given: Option<PathBuf>,
+    /// Where we keep the newest list that we have seen.
+    kept: Option<PathBuf>,
+    /// Why the last look for a newer list failed.
+    list_trouble: Shared<Option<String>>,
+}
+
+/// A connection between members, in clear or inside TLS.
+pub type CommunityStream = Box<dyn Duplex>;
+
+/// Both directions of a connection.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Duplex for T {}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counterpart {
+    /// In an open community nobody proves anything.
+    Anybody,
+    /// The holder of this key.
+    Key(PublicKey),
+}
+
+/// Calendar time. Only here and in the desk of the authority: everything else goes by a clock that
+/// nobody sets.
+pub fn unix_now() -> UnixMillis {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    UnixMillis(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+impl Trust {
+    /// Reads the identity, or makes it, and the newest member list that there is. `state` is the
+    /// folder for what must outlive a crash. Blocks for the disk.
+    ///
+    /// # Errors
+    /// A sentence for the operator: a key or a list that is no good.
+    pub fn open(settings: &TrustSettings, state: Option<&Path>) -> Result<Self, String> {
+        let identity = match &settings.identity {
+            Some(path) => identity_at(path)?,
+            None => fresh_identity()?,
+        };
+        let (membership, tls) = match &settings.authority {
+            None => (Membership::Open, None),
+            Some(authority) => {
+                let roster = Box::new(Roster::new(*authority));
+                (Membership::Closed(roster), Some(Tls::new(&identity)?))
+            }
+        };
+        let trust = Self {
+            identity,
+            membership: Shared::new(membership),
+            tls,
+            window: Shared::default(),
+            stamps: Shared::default(),
+            denied: DeniedCounts::default(),
+            given: settings.members.clone(),
+            kept: state.map(|folder| folder.join(LIST_FILE)),
+            list_trouble: Shared::default(),
+        };
+        trust.read_lists()?;
+        Ok(trust)
+    }
+
+    /// Our own identity.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Whether only members take part.
+    pub const fn is_closed(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// What was refused, by cause.
+    pub const fn denied(&self) -> &DeniedCounts {
+        &self.denied
+    }
+
+    /// Asks the roster; none in an open community.
+    pub fn roster<R>(&self, ask: impl FnOnce(&Roster) -> R) -> Option<R> {
+        self.membership.with(|membership| match membership {
+            Membership::Open => None,
+            Membership::Closed(roster) => Some(ask(roster)),
+        })
+    }
+
+    /// Makes a connection that we opened one between members; a plain one stays so in an open
+    /// community. Set a deadline.
+    ///
+    /// Dropped half-way, the connection is closed.
+    ///
+    /// # Errors
+    /// When the other side does not prove a key.
+    pub async fn connect(
+        &self,
+        stream: TcpStream,
+        channel: Channel,
+    ) -> io::Result<(CommunityStream, Counterpart)> {
+        let Some(tls) = &self.tls else {
+            return Ok((Box::new(stream), Counterpart::Anybody));
+        };
+        let (stream, key) = tls.connect(stream, channel).await?;
+        Ok((stream, Counterpart::Key(key)))
+    }
+
+    /// As [`Self::connect`], for a connection that the other side opened.
+    ///
+    /// Dropped half-way, the connection is closed.
+    ///
+    /// # Errors
+    /// When the other side does not prove a key; that is counted.
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+        channel: Channel,
+    ) -> Result<(CommunityStream, Counterpart), Denied> {
+        let Some(tls) = &self.tls else {
+            return Ok((Box::new(stream), Counterpart::Anybody));
+        };
+        let address = stream.peer_addr().map(|address| address.to_string());
+        match tls.accept(stream, channel).await {
+            Ok((stream, key)) => Ok((stream, Counterpart::Key(key))),
+            Err(error) => {
+                let what = format!("connection from {}", address.unwrap_or_default());
+                Err(self.deny(&what, Denied::NoKey(error.to_string())))
+            }
+        }
+    }
+
+    /// Whether the other side may do `deed`; `what` says in words what it tries, for the status
+    /// page. Gives its name where it has proved one.
+    ///
+    /// # Errors
+    /// When it may not; that is counted.
+    pub fn permits(
+        &self,
+        other: Counterpart,
+        deed: Deed,
+        what: &str,
+    ) -> Result<Option<HostName>, Denied> {
+        self.look_up(other, deed)
+            .map_err(|why| self.deny(what, why))
+    }
+
+    fn look_up(&self, other: Counterpart, deed: Deed) -> Result<Option<HostName>, Denied> {
+        let now = unix_now();
+        let Counterpart::Key(key) = other else {
+            return match self.is_closed() {
+                true => Err(Denied::NotSigned),
+                false => Ok(None),
+            };
+        };
+        let found = self.roster(|roster| {
+            let who = roster.who(&key, now);
+            who.map(|(name, role)| (name.clone(), role))
+        });
+        match found {
+            None => Ok(None),
+            Some(Ok((name, role))) if may(Some(role), deed) => Ok(Some(name)),
+            Some(Ok((name, role))) => Err(Denied::NotItsRole { name, role, deed }),
+            Some(Err(_)) if may(None, deed) => Ok(None),
+            Some(Err(why)) => Err(why.into()),
+        }
+    }
+
+    /// Whether the other side is the member `name` and may do `deed`.
+    ///
+    /// # Errors
+    /// When it is not, or may not; that is counted.
+    pub fn permits_as(
+        &self,
+        other: Counterpart,
+        name: &HostName,
+        deed: Deed,
+        what: &str,
+    ) -> Result<(), Denied> {
+        self.permits(other, deed, what)?;
+        let Counterpart::Key(key) = other else {
+            return Ok(());
+        };
+        let now = unix_now();
+        match self.roster(|roster| roster.check(name, &key, now)) {
+            Some(Err(why)) => Err(self.deny(what, why.into())),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
+    /// Takes a list if it is the authority's and newer than ours, and keeps it. Blocks for the
+    /// disk. Gives its serial if it was newer.
+    ///
+    /// # Errors
+    /// When it is no list of our authority, or cannot be kept; it counts all the same then.
+    pub fn take_list(&self, text: &str) -> Result<Option<u64>, String> {
+        let taken = self.membership.with(|membership| match membership {
+            Membership::Open => Ok(None),
+            Membership::Closed(roster) => {
+                let is_newer = roster.take(text).map_err(|error| error.to_string())?;
+                Ok::<_, String>(is_newer.then(|| roster.serial()))
+            }
+        })?;
+        if let (Some(_), Some(path)) = (taken, &self.kept) {
+            replace(path, text, Readers::Everybody)
+                .map_err(|error| format!("cannot keep {}: {error}", path.display()))?;
+        }
+        Ok(taken)
+    }
+
+    /// Reads the operator's list and the one that we kept, and takes the newer one. Blocks for the
+    /// disk. Gives the serial of a list that was newer than ours.
+    ///
+    /// # Errors
+    /// When a list is there and no good.
+    pub fn read_lists(&self) -> Result<Option<u64>, String> {
+        let mut newest = None;
+        for path in [&self.kept, &self.given].into_iter().flatten() {
+            let text = match fs::read_to_string(path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+            };
+            let taken = self.take_list(&text);
+            newest = taken
+                .map_err(|error| format!("{}: {error}", path.display()))?
+                .or(newest);
+        }
+        Ok(newest)
+    }
+
+    /// Why the last look for a newer list failed, if it did.
+    pub fn list_trouble(&self) -> Option<String> {
+        self.list_trouble.with(|trouble| trouble.clone())
+    }
+
+    fn note_list_trouble(&self, trouble: Option<String>) {
+        self.list_trouble.replace(trouble);
+    }
+
+    /// Counts a refusal, and gives it back.
+    fn deny(&self, what: &str, why: Denied) -> Denied {
+        self.denied.note(what, &why, unix_now());
+        why
+    }
+}
+
+/// The newest list, in the state folder.
+const LIST_FILE: &str = "members.list";

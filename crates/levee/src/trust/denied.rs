@@ -1,0 +1,99 @@
+//! What is refused in a closed community, why, and how often.
+
+use std::collections::BTreeMap;
+
+use levee_net::Shared;
+use levee_trust::{BadSignature, Deed, NotAMember, Role, Stale, UnixMillis};
+use levee_vocab::HostName;
+use thiserror::Error;
+
+/// Why a peer, or a message, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Denied {
+    /// Whoever it is, it is no member.
+    #[error("{0}")]
+    NotAMember(#[from] NotAMember),
+    /// It is a member, but not for this.
+    #[error("{name} is a member as {role}, which may not do this: {deed:?}")]
+    NotItsRole {
+        /// Who.
+        name: HostName,
+        /// In which role.
+        role: Role,
+        /// What it tried.
+        deed: Deed,
+    },
+    /// A message that has to be signed is not.
+    #[error("it is not signed, and this community is closed")]
+    NotSigned,
+    /// A signature does not fit, or is not even one.
+    #[error("{0}")]
+    Forged(#[from] BadSignature),
+    /// Recorded and replayed, or a clock is wrong.
+    #[error("{0}")]
+    Stale(#[from] Stale),
+    /// The connection belongs to one member, the message to another.
+    #[error("it is signed by another key than that of the connection")]
+    ForeignMessage,
+    /// TLS has not told a key.
+    #[error("it does not speak TLS with a key of its own: {0}")]
+    NoKey(String),
+}
+
+impl Denied {
+    /// A word for metrics.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::NotAMember(why) => why.cause(),
+            Self::NotItsRole { .. } => "wrong_role",
+            Self::NotSigned => "not_signed",
+            Self::Forged(_) => "bad_signature",
+            Self::Stale(Stale::TooOld(_)) => "too_old",
+            Self::Stale(Stale::FromTheFuture(_)) => "from_the_future",
+            Self::Stale(Stale::Replayed) => "replayed",
+            Self::Stale(Stale::TooMany) => "too_many",
+            Self::ForeignMessage => "foreign_message",
+            Self::NoKey(_) => "no_key",
+        }
+    }
+}
+
+/// What was refused, by cause.
+#[derive(Debug, Default)]
+pub struct DeniedCounts(Shared<BTreeMap<&'static str, DeniedCount>>);
+
+/// How often something was refused for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeniedCount {
+    /// How often.
+    pub count: u64,
+    /// What and why, the last time; for people.
+    pub last: String,
+    /// When that was.
+    pub at: UnixMillis,
+}
+
+impl DeniedCounts {
+    /// Counts `what` and why it was refused.
+    pub(super) fn note(&self, what: &str, why: &Denied, at: UnixMillis) {
+        let last = format!("{what}: {why}");
+        self.0.with(|counts| {
+            let entry = counts.entry(why.cause()).or_insert(DeniedCount {
+                count: 0,
+                last: String::new(),
+                at,
+            });
+            entry.count += 1;
+            entry.last = last;
+            entry.at = at;
+        });
+    }
+
+    /// Each cause that has come up, in the order of their words.
+    pub fn all(&self) -> Vec<(&'static str, DeniedCount)> {
+        self.0.with(|counts| {
+            let each = counts.iter();
+            each.map(|(&cause, count)| (cause, count.clone())).collect()
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! Keeps the member list of a closed community the newest there is.
+//!
+//! Now and then the operator's file is looked at and one of the registries is asked for a newer
+//! list, on a connection of its own: whoever it is that answers, the authority's signature is what
+//! counts. So an expulsion reaches every member within two periods, and a site that was away comes
+//! back to the newest list. In an open community there is nothing to do.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_trust::LIST_BYTES_MAX;
+use levee_wire::registry::{ListLine, encode_list_request, parse_list_line};
+use levee_wire::{LINE_MAX, LineReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::{Channel, Trust, unix_now};
+use crate::community_socket;
+
+/// Whom to ask for lists, and how often.
+#[derive(Clone, Debug)]
+pub struct ListSources {
+    /// Registries; asked in turn.
+    pub registries: Vec<SocketAddr>,
+    /// Time between two looks.
+    pub period: Duration,
+}
+
+/// Looks for newer lists for ever.
+///
+/// Dropped half-way, the list in force stays.
+pub async fn keep_list(trust: Arc<Trust>, sources: ListSources) {
+    if !trust.is_closed() {
+        return;
+    }
+    let mut turn = 0;
+    let mut warned_of = None;
+    loop {
+        let mut trouble = look_at_files(&trust).await.err();
+        if let Some(&registry) = sources.registries.get(turn) {
+            trouble = trouble.or(ask(&trust, registry).await.err());
+            turn = (turn + 1) % sources.registries.len();
+        }
+        trust.note_list_trouble(trouble);
+        let due = trust.roster(|roster| {
+            let list = roster.newest().filter(|list| list.is_due(unix_now()));
+            list.map(|list| (list.list().serial, list.list().expires))
+        });
+        let due = due.flatten();
+        if let Some((serial, expires)) = due.filter(|_| due != warned_of) {
+            warn!(serial, %expires, "the member list ends soon: its authority should renew it");
+        }
+        warned_of = due.or(warned_of);
+        sleep(sources.period).await;
+    }
+}
+
+async fn look_at_files(trust: &Arc<Trust>) -> Result<(), String> {
+    let reader = Arc::clone(trust);
+    let read = tokio::task::spawn_blocking(move || reader.read_lists()).await;
+    tell(read.map_err(|error| error.to_string())??);
+    Ok(())
+}
+
+async fn ask(trust: &Arc<Trust>, registry: SocketAddr) -> Result<(), String> {
+    let told = |error: io::Error| format!("no member list from registry {registry}: {error}");
+    let fetching = timeout(FETCH_WAIT, fetch(trust, registry)).await;
+    let fetched = fetching.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let Some(text) = fetched.map_err(told)? else {
+        return Ok(());
+    };
+    let taker = Arc::clone(trust);
+    let taken = tokio::task::spawn_blocking(move || taker.take_list(&text)).await;
+    let taken = taken.map_err(|error| error.to_string())?;
+    tell(taken.map_err(|error| format!("the list of registry {registry} is no good: {error}"))?);
+    Ok(())
+}
+
+fn tell(taken: Option<u64>) {
+    if let Some(serial) = taken {
+        info!(serial, "a newer member list is in force");
+    }
+}
+
+/// The list of a registry, if it has a newer one than we.
+///
+/// Dropped half-way, the connection is closed.
+async fn fetch(trust: &Trust, registry: SocketAddr) -> io::Result<Option<String>> {
+    let stream = community_socket::connect(None, registry).await?;
+    let (mut stream, _) = trust.connect(stream, Channel::Registry).await?;
+    let mut request = Vec::new();
+    let serial = trust
+        .roster(levee_trust::Roster::serial)
+        .unwrap_or_default();
+    encode_list_request(NUMBER, serial, &mut request);
+    stream.write_all(&request).await?;
+    stream.flush().await?;
+    let (mut lines, mut text) = (LineReader::new(LINE_MAX), Vec::new());
+    let mut buffer = [0; 4096];
+    loop {
+        let count = stream.read(&mut buffer).await?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut rest = &buffer[..count];
+        while let Some(line) = lines.next_line(&mut rest).map_err(io::Error::other)? {
+            match parse_list_line(NUMBER, line).map_err(io::Error::other)? {
+                ListLine::Piece(piece) if text.len() + piece.len() <= LIST_BYTES_MAX => {
+                    text.extend(piece);
+                }
+                ListLine::Piece(_) => return Err(io::Error::other("the list is too long")),
+                ListLine::End(0) => return Ok(None),
+                ListLine::End(_) => {
+                    return String::from_utf8(text).map(Some).map_err(io::Error::other);
+                }
+                ListLine::Refused(code, text) => {
+                    return Err(io::Error::other(format!("it answers {code} {text}")));
+                }
+            }
+        }
+    }
+}
+
+/// The only request on its connection.
+const NUMBER: u32 = 1;
+/// A list of ten thousand members is one megabyte.
+const FETCH_WAIT: Duration = Duration::from_secs(10);

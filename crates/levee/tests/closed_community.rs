@@ -1,0 +1,13 @@
+//! A closed community over real sockets: who is let in, and what is believed (M1, M2).
+#![allow(clippy::unwrap_used)]
+
+#[path = "closed_community/calls.rs"]
+mod calls;
+#[path = "closed_community/desk.rs"]
+mod desk;
+#[path = "closed_community/lists.rs"]
+mod lists;
+#[path = "closed_community/registrations.rs"]
+mod registrations;
+#[path = "closed_community/stage.rs"]
+mod stage;
