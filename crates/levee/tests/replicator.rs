@@ -367,7 +367,7 @@ async fn what_a_page_embeds_is_found_without_a_byte_on_the_link() {
             "origin.example/f.woff2",
             "origin.example/a.png?v=1",
             "origin.example/b.png",
-            "static.example/c.png",
+            "origin.example/c.png",
             "origin.example/g.png",
         ]
     );

@@ -4,6 +4,7 @@
 //! runs; [`Bound::start`] starts the cores; then plans and sites are handed to them, and samples
 //! are taken from them, without ever stopping one.
 
+use std::hash::BuildHasher;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::net::UnixStream;
@@ -15,6 +16,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
+use foldhash::SharedSeed;
+use foldhash::fast::SeedableRandomState;
 use levee_control::RoutePlan;
 use levee_net::{
     Accepted, Clock, Inherited, ListenAddress, Listener, ListenerError, Mailbox, PortSharing,
@@ -288,6 +291,7 @@ impl Bound {
             visits: AtomicUsize::new(0),
         };
         let (compressor, compressor_thread) = Compressor::new();
+        let hasher = seeded_hasher();
         for (number, doors) in self.doors.into_iter().enumerate() {
             let mailbox = Mailbox::new()?;
             let sender = mailbox.sender();
@@ -302,6 +306,7 @@ impl Bound {
                 fetcher: parts.fetcher.clone(),
                 waker: CoreWaker::shared(sender.clone()),
                 counters: Arc::clone(&counters),
+                hasher: hasher.clone(),
                 tls: parts.tls.clone(),
                 link: parts.link.clone(),
                 log: parts.log.clone(),
@@ -323,6 +328,13 @@ impl Bound {
         })?;
         Ok(front)
     }
+}
+
+/// How resources are told apart, with a seed from the operating system: who knew it could have two
+/// of them taken for one.
+fn seeded_hasher() -> SeedableRandomState {
+    let seed = std::hash::RandomState::new().hash_one(0);
+    SeedableRandomState::with_seed(seed, SharedSeed::global_random())
 }
 
 /// A listener for each of `cores`, where `address` says. Where a port can be shared each has a

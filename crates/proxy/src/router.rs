@@ -30,6 +30,21 @@ impl Route {
             Self::Own(_) | Self::Restored(_) | Self::Expired(_) | Self::Nobody => None,
         }
     }
+
+    /// The one name under which its resources are noted and copied, by whichever of its names and
+    /// in whichever letters they were asked for.
+    pub fn resource_host<'a>(&'a self, sites: &'a SiteTable, asked: &'a str) -> &'a str {
+        match self {
+            Self::Own(site) => match sites.sites().get(*site) {
+                Some(site) => site.name.host.as_str(),
+                None => asked,
+            },
+            Self::Rescued(origin) | Self::Restored(origin) | Self::Expired(origin) => {
+                origin.alias.as_str()
+            }
+            Self::Nobody => asked,
+        }
+    }
 }
 
 /// Where the request for `host` (as sent, without port) leads. Our own names come first: no plan
@@ -146,5 +161,22 @@ mod tests {
         check("nobody.example", Refuse, "nobody");
         check("127.0.0.1", Serve, "own 0");
         check("", Serve, "own 0");
+    }
+
+    #[test]
+    fn resources_of_a_site_have_one_name() {
+        let sites = sites(UnknownHost::Serve);
+        for (asked, expected) in [
+            ("A.Example", "a.example"),
+            ("other-a.example", "a.example"),
+            ("192.0.2.1", "a.example"),
+            ("other-b.example.", "b.example"),
+            ("LIVE.example", "live.example.alias"),
+            ("live.example.alias", "live.example.alias"),
+        ] {
+            let route = route(asked, &sites, &plan());
+            let found = route.resource_host(&sites, asked);
+            assert_eq!(found, expected, "{asked}");
+        }
     }
 }

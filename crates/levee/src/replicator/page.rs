@@ -16,8 +16,9 @@ const OBJECTS_MAX: usize = 64;
 const SHEETS_MAX: usize = 8;
 
 impl Errands {
-    /// The objects that a browser loads with the page at `url`, by host and target, in the order in
-    /// which it needs them. None where it is no page, or cannot be read now.
+    /// The objects that a browser loads with the page at `url`, in the order in which it needs
+    /// them. They are named as hot resources are, but with the query: without it, each would be
+    /// another object. None where it is no page, or cannot be read now.
     ///
     /// Cancel safety: as nothing is changed, it may be dropped at any point.
     pub async fn embedded_in(&self, url: &str, member: &Member) -> Vec<String> {
@@ -38,7 +39,11 @@ impl Errands {
         objects.retain(|object| object.object_use != Use::Media);
         objects.sort_by_key(|object| object.object_use);
         objects.truncate(OBJECTS_MAX);
-        objects.iter().map(resource).collect()
+        let host = self.site().web.host;
+        let named = objects.iter();
+        named
+            .map(|object| format!("{host}{}", object.target))
+            .collect()
     }
 
     async fn named_by(&self, target: &str, member: &Member) -> Vec<Object> {
@@ -76,10 +81,4 @@ impl Errands {
         let own: Vec<_> = own.iter().map(String::as_str).collect();
         Place::new(&format!("http://{web}{target}"), &own).ok()
     }
-}
-
-/// As hot resources are named, but with the query: without it, it would be another object.
-fn resource(object: &Object) -> String {
-    let host = object.authority.split(':').next().unwrap_or_default();
-    format!("{host}{}", object.target)
 }

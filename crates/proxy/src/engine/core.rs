@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::SystemTime;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::SeedableRandomState;
 use levee_control::{ArrivalTable, Gate, RoutePlan};
 use levee_observe::AccessRecord;
 use levee_vocab::Timestamp;
@@ -55,7 +55,8 @@ pub(crate) struct Core {
     pub arrivals: ArrivalTable,
     /// What visitors brought back in it.
     pub missing: MissingCopies,
-    pub hasher: FixedState,
+    /// The same on every core, another in every process.
+    pub hasher: SeedableRandomState,
     /// Who holds a copy of what is hot.
     pub hot: HotIndex,
     pub crawlers: Crawlers,
@@ -105,6 +106,7 @@ pub(crate) struct CoreParts {
     pub waker: Arc<dyn Waker>,
     pub tls: Option<TlsOffer>,
     pub counters: Arc<CoreCounters>,
+    pub hasher: SeedableRandomState,
     pub link: Option<Arc<Link>>,
     pub log: Option<SyncSender<AccessRecord>>,
     pub handed_over: Option<HandedOverLog>,
@@ -142,7 +144,7 @@ impl Core {
             counters: parts.counters,
             arrivals: ArrivalTable::new(ARRIVAL_PLACES),
             missing: MissingCopies::default(),
-            hasher: FixedState::default(),
+            hasher: parts.hasher,
             hot: HotIndex::default(),
             crawlers: Crawlers::default(),
             link: parts.link,

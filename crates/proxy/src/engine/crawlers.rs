@@ -3,7 +3,7 @@
 
 use std::hash::BuildHasher;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::SeedableRandomState;
 use levee_control::{Ask, Block, PuttingOff, RecognisedBy, Visitor};
 
 use super::Core;
@@ -163,7 +163,7 @@ impl Core {
 }
 
 /// Hash of the page that is asked for, with those parameters that belong to it.
-fn page(hasher: &FixedState, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+fn page(hasher: &SeedableRandomState, request: &Request<'_, '_>, ask: &Ask) -> u64 {
     let page = hash_without_query(hasher, request, ask);
     match request.target.len() == request.path.len() {
         true => page,

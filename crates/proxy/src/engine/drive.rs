@@ -373,6 +373,7 @@ mod tests {
             waker: Arc::new(NoWaker),
             tls: None,
             counters: Arc::new(CoreCounters::default()),
+            hasher: foldhash::fast::SeedableRandomState::fixed(),
             link: None,
             log: None,
             handed_over: None,

@@ -12,6 +12,7 @@ use crate::connection::{Connection, Introduction};
 use crate::flow::{Flow, Gathering};
 use crate::request::{BodyLength, Request};
 use crate::response::Plain;
+use crate::router::Route;
 
 /// Where rescue servers post the lines of their access logs that are ours.
 const ACCESS_LOG: &str = "/.levee/access-log";
@@ -35,14 +36,15 @@ impl Core {
         &mut self,
         connection: &Connection,
         request: &Request<'_, '_>,
-        ask: &Ask,
+        (route, ask): (&Route, &Ask),
     ) {
         if ask.copies.holders != 0
             && connection.introduction != Introduction::Errand
             && request.path.len() == request.target.len()
             && let Some(link) = self.fetch_link(request)
         {
-            self.missing.note_fetched(link, request.host, request.path);
+            let host = route.resource_host(&self.sites, request.host);
+            self.missing.note_fetched(link, host, request.path);
         }
     }
 

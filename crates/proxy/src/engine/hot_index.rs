@@ -1,13 +1,14 @@
 //! Who holds a copy of what a core is asked for: the hot resources of the plan, by hash.
 //!
 //! Made when a plan brings a new list, which is seldom; a request looks once, or not at all where
-//! nothing is hot. The hash is that under which arrivals are noted. Two resources that share one
+//! nothing is hot. The hash is that under which arrivals are noted, with a seed that nobody outside
+//! knows, so that none can be made to share one. Two resources that do by chance
 //! are taken for each other: the worst that comes of it is a redirect to somebody who must fetch.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::SeedableRandomState;
 use levee_control::{Copies, HotRoute, RoutePlan};
 
 /// See the file header.
@@ -25,14 +26,15 @@ struct Slot {
     copies: Copies,
 }
 
-/// The hash of a resource, the same on every core.
-pub(super) fn resource_hash(hasher: &FixedState, path_hash: u64, host: &str) -> u64 {
+/// The hash of a resource, the same on every core: of its path or target, and of the one name of
+/// its site.
+pub(super) fn resource_hash(hasher: &SeedableRandomState, path_hash: u64, host: &str) -> u64 {
     path_hash ^ hasher.hash_one(host).rotate_left(1)
 }
 
 impl HotIndex {
     /// Goes by `plan` from now on.
-    pub fn adopt(&mut self, hasher: &FixedState, plan: &RoutePlan) {
+    pub fn adopt(&mut self, hasher: &SeedableRandomState, plan: &RoutePlan) {
         let Some(redirect) = &plan.redirect else {
             *self = Self::default();
             return;
@@ -71,7 +73,7 @@ impl HotIndex {
         }
     }
 
-    fn insert(&mut self, hasher: &FixedState, route: &HotRoute) {
+    fn insert(&mut self, hasher: &SeedableRandomState, route: &HotRoute) {
         let (host, path) = match route.url.find('/') {
             Some(at) => route.url.split_at(at),
             None => (route.url.as_str(), ""),
@@ -116,7 +118,7 @@ mod tests {
     }
 
     fn find(index: &HotIndex, host: &str, path: &str) -> u64 {
-        let hasher = FixedState::default();
+        let hasher = SeedableRandomState::fixed();
         let hash = resource_hash(&hasher, hasher.hash_one(path), host);
         index.find(hash).holders
     }
@@ -132,7 +134,7 @@ mod tests {
         assert_eq!(find(&index, "www.example.org", "/1"), 0);
         for count in [1, 2, 3, 64, 500] {
             index.adopt(
-                &FixedState::default(),
+                &SeedableRandomState::fixed(),
                 &plan((1..=count).map(route).collect()),
             );
             for number in 1..=count {
@@ -142,7 +144,7 @@ mod tests {
             }
             assert_eq!(find(&index, "www.example.org", "/501"), 0);
         }
-        index.adopt(&FixedState::default(), &RoutePlan::default());
+        index.adopt(&SeedableRandomState::fixed(), &RoutePlan::default());
         assert_eq!(find(&index, "www.example.org", "/1"), 0);
     }
 }

@@ -7,7 +7,7 @@
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-use foldhash::fast::FixedState;
+use foldhash::fast::SeedableRandomState;
 use levee_control::{
     Arrival, Ask, Block, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
 };
@@ -59,7 +59,6 @@ impl Core {
         request: &Request<'_, '_>,
     ) -> Served {
         let granted = connection.granted.take();
-        let path_hash = self.hasher.hash_one(request.path);
         if granted.is_none() {
             self.counters.requests.add(1);
         }
@@ -85,12 +84,12 @@ impl Core {
         let verdict = match granted {
             Some(Granted { verdict, .. }) => verdict,
             None => {
-                let mut ask = self.ask(&visit, &work, request, path_hash);
+                let mut ask = self.ask(&visit, &work, request, &route);
                 if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
                     return self.serve_drill(connection, request, &visit, (work, verdict));
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
-                self.note_arrival(connection, request, &visit, &ask);
+                self.note_arrival(connection, request, &visit, (&route, &ask));
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask, block);
@@ -120,7 +119,7 @@ impl Core {
         connection: &Connection,
         request: &Request<'_, '_>,
         visit: &Visit,
-        ask: &Ask,
+        (route, ask): (&Route, &Ask),
     ) {
         match visit.kind {
             // Nobody else has any use for a copy of what a crawler asks for.
@@ -130,7 +129,7 @@ impl Core {
             | Kind::Redirect { .. }
             | Kind::Refusal
             | Kind::PuttingOff => {}
-            Kind::Fetch => return self.note_fetch(connection, request, ask),
+            Kind::Fetch => return self.note_fetch(connection, request, (route, ask)),
             Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
         }
         if visit.comeback.onward() == Onward::Never {
@@ -143,7 +142,7 @@ impl Core {
                 Redirectability::Allowed => ask.file_bytes,
                 Redirectability::Never => 0,
             },
-            host: request.host,
+            host: route.resource_host(&self.sites, request.host),
             path: request.path,
         };
         self.arrivals.note(self.now, &arrival);
@@ -164,13 +163,15 @@ impl Core {
         }
     }
 
-    fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, path_hash: u64) -> Ask {
+    fn ask(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>, route: &Route) -> Ask {
+        let path_hash = self.hasher.hash_one(request.path);
         // A copy is of the path alone: who holds it lacks what the path gives with a query.
         let copy_hash = match request.target.len() == request.path.len() {
             true => path_hash,
             false => self.hasher.hash_one(request.target),
         };
-        let resource_hash = resource_hash(&self.hasher, copy_hash, request.host);
+        let host = route.resource_host(&self.sites, request.host);
+        let resource_hash = resource_hash(&self.hasher, copy_hash, host);
         Ask {
             visitor: Visitor::Reader,
             redirectable: redirectability(visit, work, request),
@@ -344,10 +345,15 @@ impl Core {
 }
 
 /// Hash of the host and the path, of a request for which `ask` was made.
-pub(super) fn hash_without_query(hasher: &FixedState, request: &Request<'_, '_>, ask: &Ask) -> u64 {
+pub(super) fn hash_without_query(
+    hasher: &SeedableRandomState,
+    request: &Request<'_, '_>,
+    ask: &Ask,
+) -> u64 {
     match request.target.len() == request.path.len() {
         true => ask.resource_hash,
-        false => resource_hash(hasher, ask.path_hash, request.host),
+        // What stands in it of the host stays.
+        false => ask.resource_hash ^ hasher.hash_one(request.target) ^ ask.path_hash,
     }
 }
 

@@ -62,7 +62,8 @@ impl Core {
             if let Some((link, BackReason::Missing)) = lesson
                 && request.path.len() == request.target.len()
             {
-                self.missing.note(link, request.host, request.path);
+                let host = route.resource_host(&self.sites, request.host);
+                self.missing.note(link, host, request.path);
             }
         }
         comeback

@@ -2,15 +2,28 @@
 
 use std::collections::BTreeMap;
 
+use levee_proxy::UnknownHost;
+
 use crate::support::Setup;
 
 #[test]
 fn what_was_asked_for_is_told_with_its_size_and_without_its_query() {
-    let running = Setup::default().start();
+    let setup = Setup {
+        unknown: UnknownHost::Serve,
+        ..Setup::default()
+    };
+    let running = setup.start();
     running.write("page", "x".repeat(5000));
-    for number in 0..7 {
-        let target = format!("/page?visitor={number}");
-        assert_eq!(running.get(&target).status, 200);
+    // By whichever name and in whichever letters: it is one site.
+    let names = [
+        "site.example",
+        "SITE.example:80",
+        "other.example",
+        "192.0.2.1",
+    ];
+    for (number, name) in names.iter().cycle().take(7).enumerate() {
+        let head = format!("GET /page?visitor={number} HTTP/1.1\r\nHost: {name}\r\n\r\n");
+        assert_eq!(running.ask(&head).status, 200);
     }
     assert_eq!(running.get("/nothing").status, 404);
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();

@@ -83,7 +83,7 @@ fn a_rescue_server_that_may_not_fetch_sends_its_visitors_back_once() {
 fn the_origin_learns_who_has_fetched_what_there_are_copies_of() {
     let mut setup = an_origin();
     setup.plan.redirect.as_mut().unwrap().hot = Arc::new([HotRoute {
-        url: format!("{ORIGIN}/a"),
+        url: "site.example/a".to_owned(),
         holders: 1,
         heat: Heat::Warm,
     }]);
@@ -101,7 +101,7 @@ fn the_origin_learns_who_has_fetched_what_there_are_copies_of() {
     });
     let copy = MissingCopy {
         link: LinkId::Outbound(1),
-        url: format!("{ORIGIN}/a"),
+        url: "site.example/a".to_owned(),
     };
     assert_eq!(told, [copy]);
 }
@@ -131,7 +131,7 @@ fn the_origin_answers_who_comes_back_and_learns_what_is_missing() {
     assert_eq!(sample.comebacks, believed);
     let copy = MissingCopy {
         link: LinkId::Outbound(1),
-        url: "origin.example/a".into(),
+        url: "site.example/a".into(),
     };
     assert_eq!(told, [copy]);
 }
