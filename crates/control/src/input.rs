@@ -63,6 +63,9 @@ pub enum Input {
         link: LinkId,
         /// D_redi.
         rate: ByteRate,
+        /// d_resc: what it sent to our visitors, those included whom we did not redirect; none
+        /// where it does not say.
+        carried: Option<ByteRate>,
     },
     /// An origin that we rescue tells who else does.
     PeersReceived {

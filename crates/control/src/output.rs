@@ -46,6 +46,8 @@ pub enum Output {
         link: LinkId,
         /// D_redi.
         rate: ByteRate,
+        /// d_resc of this origin.
+        carried: Option<ByteRate>,
     },
     /// Tell a rescue server who helps us, itself included; nobody where it is alone. The shell adds
     /// the key that they show each other.

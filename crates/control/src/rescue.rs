@@ -220,8 +220,12 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
             None => Phase::Sos(sos),
         },
         Input::RescueRefused { link, rejection } => sos.refused(desk, *link, *rejection),
-        Input::RateReceived { link, rate } => {
-            sos.rate_told(desk, *link, *rate);
+        Input::RateReceived {
+            link,
+            rate,
+            carried,
+        } => {
+            sos.rate_told(desk, *link, *rate, *carried);
             Phase::Sos(sos)
         }
         Input::ShutdownReceived { link } => sos.shut_down(desk, *link),

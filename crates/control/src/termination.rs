@@ -2,7 +2,8 @@
 //!
 //! - The origin, *partial release*: the redirect levels of all of several rescue servers are
 //!   consistently low. The one with the smallest D_redi goes.
-//! - The origin, *complete release*: all its own load levels are consistently low. All go.
+//! - The origin, *complete release*: all its own load levels are consistently low, and what its
+//!   rescue servers carry would find room. All go.
 //! - The rescue server, *idle shutdown*: no rescue traffic for the origin's idle time.
 //! - The rescue server, *complete overload shutdown*: d_self > T_alert. It needs its capacity, and
 //!   perhaps help, itself.
@@ -38,9 +39,9 @@ pub(crate) enum Release {
     Complete,
 }
 
-/// Decides on release by how long everything has been low.
-pub(crate) fn release(parameters: &Parameters, load: &Load, low: LowRedirects) -> Release {
-    if load.calm_intervals() >= parameters.low_intervals {
+/// Decides on release by how many intervals everything has been low, `calm` those of the origin.
+pub(crate) fn release(parameters: &Parameters, calm: u32, low: LowRedirects) -> Release {
+    if calm >= parameters.low_intervals {
         Release::Complete
     } else if low.0 >= parameters.low_intervals {
         Release::Partial

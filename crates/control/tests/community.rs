@@ -164,8 +164,16 @@ impl Stage {
                 let rejection = Rejection::Refused;
                 self.post(who, link, |link| Input::RescueRefused { link, rejection });
             }
-            Output::TellRate { link, rate } => {
-                self.ask(who, link, |link| Input::RateReceived { link, rate });
+            Output::TellRate {
+                link,
+                rate,
+                carried,
+            } => {
+                self.ask(who, link, |link| Input::RateReceived {
+                    link,
+                    rate,
+                    carried,
+                });
             }
             Output::TellPeers { link, members } => {
                 let key = key();

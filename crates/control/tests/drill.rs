@@ -49,7 +49,11 @@ impl Site {
     fn interval(&mut self, kilobytes: u64) -> Vec<Output> {
         let rate = ByteRate::from_kilobytes(400);
         for link in [FIRST, SECOND] {
-            self.tell(Input::RateReceived { link, rate });
+            self.tell(Input::RateReceived {
+                link,
+                rate,
+                carried: None,
+            });
         }
         self.now = self.now + Duration::from_secs(1);
         self.brain

@@ -80,6 +80,7 @@ fn inputs() -> impl Strategy<Value = Input> {
         2 => (links(), 0..3000_u64).prop_map(|(link, rate)| Input::RateReceived {
             link,
             rate: ByteRate::from_kilobytes(rate),
+            carried: (rate % 3 > 0).then_some(ByteRate::from_kilobytes(rate / 2)),
         }),
         2 => (links(), prop::collection::vec(1..9_u64, 0..4)).prop_map(|(link, numbers)| {
             Input::PeersReceived { link, peers: peers(&numbers) }

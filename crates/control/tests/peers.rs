@@ -55,7 +55,11 @@ fn helped_by_two() -> Brain {
 fn rescue_servers_are_told_of_each_other_when_one_comes_or_leaves() {
     let mut brain = helped_by_two();
     let rate = ByteRate::from_kilobytes(90);
-    let slower = Input::RateReceived { link: FIRST, rate };
+    let slower = Input::RateReceived {
+        link: FIRST,
+        rate,
+        carried: None,
+    };
     assert_eq!(told(&brain.handle(at(3), slower)), []);
     let loss = LinkLoss::Closed;
     let lost = Input::LinkLost { link: SECOND, loss };

@@ -63,7 +63,7 @@ fn shut_down(outputs: &[Output]) -> Vec<(LinkId, ShutdownCause)> {
 
 fn told(outputs: &[Output]) -> Vec<(LinkId, u64)> {
     let rate = |output: &Output| {
-        if let Output::TellRate { link, rate } = output {
+        if let Output::TellRate { link, rate, .. } = output {
             Some((*link, rate.as_kilobytes()))
         } else {
             None

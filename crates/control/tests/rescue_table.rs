@@ -177,7 +177,11 @@ fn integrity() -> Vec<(&'static str, Input)> {
 /// What rescue servers and origins say: the links that the histories know, and strangers.
 fn messages() -> Vec<(&'static str, Input)> {
     let rate = ByteRate::from_kilobytes(300);
-    let told = |link| Input::RateReceived { link, rate };
+    let told = |link| Input::RateReceived {
+        link,
+        rate,
+        carried: None,
+    };
     let answered = |link| Input::AnswerReceived { link };
     let ended = |link| Input::ShutdownReceived { link };
     let loss = LinkLoss::Closed;

@@ -29,6 +29,7 @@ use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Purge, WebAddress};
 use levee_wire::SessionLimits;
+use levee_wire::rescue::Rate;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -140,7 +141,7 @@ enum Order {
 enum Saying {
     Accept { alias: WebAddress, rate: ByteRate },
     Reject,
-    Rate(ByteRate),
+    Rate(Rate),
     Purge(Purge),
     Peers(Vec<levee_vocab::Peer>),
     ShutDown,
@@ -198,7 +199,11 @@ impl RescueLinks {
             ),
             Output::AcceptSos { link, alias, rate } => say(link, Saying::Accept { alias, rate }),
             Output::RejectSos { link, reason: _ } => say(link, Saying::Reject),
-            Output::TellRate { link, rate } => say(link, Saying::Rate(rate)),
+            Output::TellRate {
+                link,
+                rate: redirects,
+                carried,
+            } => say(link, Saying::Rate(Rate { redirects, carried })),
             Output::TellPeers { link, members } => say(link, Saying::Peers(members)),
             Output::ShutDown { link, cause: _ } => say(link, Saying::ShutDown),
             Output::DropLink { link } => (link, Order::Drop { link }),

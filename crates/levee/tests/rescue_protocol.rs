@@ -49,7 +49,11 @@ async fn the_papers_first_example_byte_for_byte() {
         .await;
     for (number, kilobytes) in [(1, 60), (2, 50), (3, 100)] {
         let rate = rate(kilobytes);
-        stage.obeys(Output::TellRate { link, rate });
+        stage.obeys(Output::TellRate {
+            link,
+            rate,
+            carried: None,
+        });
         netcat.reads(&format!("{number} RATE {kilobytes}\n")).await;
         netcat.types(&format!("{number} 200 OK\n")).await;
         stage.hears(Input::AnswerReceived { link }).await;
@@ -89,7 +93,13 @@ async fn the_papers_first_example_with_netcat_as_the_rescue_server() {
         netcat.types(&format!("{number} RATE {kilobytes}\n")).await;
         netcat.reads(&format!("{number} 200 OK\n")).await;
         let rate = rate(kilobytes);
-        stage.hears(Input::RateReceived { link: OUT, rate }).await;
+        stage
+            .hears(Input::RateReceived {
+                link: OUT,
+                rate,
+                carried: None,
+            })
+            .await;
     }
     // The figure shows this line twice.
     netcat.types("3 RATE 100\n").await;
@@ -133,8 +143,18 @@ async fn two_servers_agree_on_key_lifetime_and_beat() {
     };
     assert_eq!((Some(key), beats), (said.key, true));
     let rate = rate(7);
-    rescue.obeys(Output::TellRate { link, rate });
-    origin.hears(Input::RateReceived { link: OUT, rate }).await;
+    rescue.obeys(Output::TellRate {
+        link,
+        rate,
+        carried: None,
+    });
+    origin
+        .hears(Input::RateReceived {
+            link: OUT,
+            rate,
+            carried: None,
+        })
+        .await;
     rescue.hears(Input::AnswerReceived { link }).await;
     rescue.obeys(shut_down(link));
     origin.hears(Input::ShutdownReceived { link: OUT }).await;
@@ -267,7 +287,11 @@ async fn a_peer_that_never_answers_a_rate_is_lost() {
     let mut stage = Stage::set(settings).await;
     let (mut netcat, link) = stage.greeted().await;
     let rate = rate(60);
-    stage.obeys(Output::TellRate { link, rate });
+    stage.obeys(Output::TellRate {
+        link,
+        rate,
+        carried: None,
+    });
     netcat.reads("1 RATE 60\n").await;
     let loss = LinkLoss::Silent;
     stage.hears(Input::LinkLost { link, loss }).await;
@@ -448,7 +472,11 @@ async fn a_hundred_hostile_connections_do_not_disturb_a_good_link() {
         }
         hostile.push(netcat);
         let rate = rate(number);
-        stage.obeys(Output::TellRate { link, rate });
+        stage.obeys(Output::TellRate {
+            link,
+            rate,
+            carried: None,
+        });
         good.reads(&format!("{number} RATE {number}\n")).await;
         good.types(&format!("{number} 200 OK\n")).await;
         stage.hears(Input::AnswerReceived { link }).await;

@@ -3,7 +3,7 @@
 //! ```text
 //! origin -> rescue   1 SOS www.origin.com 1.2.3.4 8080 600 key=<32 hex> ttl=60 beat=1 v=1
 //! rescue -> origin   1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 beat=1
-//! rescue -> origin   1 RATE 60
+//! rescue -> origin   1 RATE 60 carried=55
 //! origin -> rescue   1 200 OK
 //! origin -> rescue   2 PURGE url=/news
 //! rescue -> origin   2 200 OK objects=1
@@ -58,8 +58,8 @@ pub enum Body {
 pub enum Request {
     /// An origin server asks for help.
     Sos(Sos),
-    /// A rescue server tells D_redi; whole kilobytes a second on the wire.
-    Rate(ByteRate),
+    /// A rescue server tells D_redi.
+    Rate(Rate),
     /// An origin server wants its objects removed, or made old. Not in the paper; who does not know
     /// it answers 501.
     Purge(Purge),
@@ -102,6 +102,16 @@ pub struct Sos {
     pub version: u32,
     /// `stamp`, `id`, `sig`: that it is the origin who calls, in a closed community.
     pub proof: Option<SosProof>,
+}
+
+/// What a rescue server takes, and what it has; whole kilobytes a second on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// D_redi.
+    pub redirects: ByteRate,
+    /// `carried`: d_resc, what it sent to the origin's visitors, also to those whom nobody
+    /// redirected to it. Not in the paper; none where it does not say.
+    pub carried: Option<ByteRate>,
 }
 
 /// What a rescue server offers.
@@ -218,13 +228,23 @@ impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sos(sos) => write!(f, "{sos}"),
-            Self::Rate(rate) => write!(f, "RATE {}", rate.as_kilobytes()),
+            Self::Rate(rate) => write!(f, "{rate}"),
             Self::Purge(purge) => write!(f, "PURGE{}", purge_words(purge)),
             Self::Peers(peers) => write!(f, "PEERS{}", peers_words(peers)),
             Self::Permit(permit) => write!(f, "PERMIT{permit}"),
             Self::Report(report) => write!(f, "REPORT{report}"),
             Self::Shutdown => f.write_str("SHUTDOWN"),
             Self::Unknown(command) => f.write_str(command),
+        }
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RATE {}", self.redirects.as_kilobytes())?;
+        match self.carried {
+            None => Ok(()),
+            Some(carried) => write!(f, " carried={}", carried.as_kilobytes()),
         }
     }
 }
@@ -278,14 +298,12 @@ impl fmt::Display for Answer {
     }
 }
 
-fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseError> {
+fn parse_request(command: &str, words: Words<'_>) -> Result<Request, ParseError> {
     if command.eq_ignore_ascii_case("SOS") {
         return Ok(Request::Sos(parse_sos(words)?));
     }
     if command.eq_ignore_ascii_case("RATE") {
-        let rate = kilobytes(words.number("rate")?);
-        words.close()?;
-        return Ok(Request::Rate(rate));
+        return Ok(Request::Rate(parse_rate(words)?));
     }
     if command.eq_ignore_ascii_case("PURGE") {
         return Ok(Request::Purge(parse_purge(words)?));
@@ -304,6 +322,18 @@ fn parse_request(command: &str, mut words: Words<'_>) -> Result<Request, ParseEr
         return Ok(Request::Shutdown);
     }
     Ok(Request::Unknown(command.to_ascii_uppercase()))
+}
+
+fn parse_rate(mut words: Words<'_>) -> Result<Rate, ParseError> {
+    let redirects = kilobytes(words.number("rate")?);
+    let mut carried = None;
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        if name == "carried" {
+            fill(&mut carried, "carried", digits(value).map(kilobytes))?;
+        }
+    }
+    Ok(Rate { redirects, carried })
 }
 
 fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {

@@ -28,7 +28,7 @@ mod words;
 
 use std::collections::VecDeque;
 
-use levee_vocab::{ByteRate, Peers, Purge, Timestamp};
+use levee_vocab::{Peers, Purge, Timestamp};
 
 use crate::grammar::{ParseError, leading_number};
 use crate::integrity_words::{Permit, Report};
@@ -36,7 +36,7 @@ use crate::line::LineReader;
 use crate::message_budget::MessageBudget;
 use crate::peers_words::sendable;
 use crate::rescue::{
-    Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Request, Sos, parse,
+    Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Rate, Request, Sos, parse,
 };
 
 pub use fault::{CommandName, Ending, Event, Fault, FaultKind, PurgeAnswer, Refusal};
@@ -62,7 +62,7 @@ pub enum Input<'a> {
     /// We reject the SOS.
     SosRejected,
     /// D_redi is now this, or still this.
-    RateChanged(ByteRate),
+    RateChanged(Rate),
     /// Our objects there are to be purged.
     PurgeDecided(Purge),
     /// These help us now; the other side shall know the others.
@@ -105,9 +105,9 @@ pub struct RescueSession {
     /// Our requests that wait for an answer, oldest first.
     unanswered: VecDeque<Unanswered>,
     /// A rate that waits until another answer has come.
-    rate_waiting: Option<ByteRate>,
+    rate_waiting: Option<Rate>,
     /// Number of their last request, and its rate if it was a RATE.
-    heard: (u32, Option<ByteRate>),
+    heard: (u32, Option<Rate>),
     /// A purge of theirs that is being carried out.
     purging: Option<Purging>,
 }
@@ -334,7 +334,7 @@ impl RescueSession {
         }
     }
 
-    fn take_rate(&mut self, number: u32, rate: ByteRate, out: &mut Vec<Output>) {
+    fn take_rate(&mut self, number: u32, rate: Rate, out: &mut Vec<Output>) {
         match self.phase {
             Phase::Rescued => {
                 out.push(send_answer(number, Answer::Done));
@@ -510,7 +510,7 @@ impl RescueSession {
         }
     }
 
-    fn tell_rate(&mut self, now: Timestamp, rate: ByteRate, out: &mut Vec<Output>) {
+    fn tell_rate(&mut self, now: Timestamp, rate: Rate, out: &mut Vec<Output>) {
         if self.phase == Phase::Rescuing {
             self.rate_waiting = Some(rate);
             self.send_waiting_rate(now, out);

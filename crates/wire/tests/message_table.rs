@@ -7,7 +7,7 @@ use levee_vocab::{
     ByteRate, FetchKey, Misses, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, WebAddress,
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
-use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
+use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
 use levee_wire::{Digest, ParseError, Permit, PermitProof, Report, leading_number};
 
 fn web(host: &str, port: u16) -> WebAddress {
@@ -172,8 +172,13 @@ fn the_lines_of_the_papers_figure_mean_what_it_says() {
         "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100",
         &Message::answer(1, Answer::Accept(offer())),
     );
-    let rate = Request::Rate(ByteRate::from_kilobytes(60));
-    check_both_ways("1 RATE 60", &Message::request(1, rate));
+    let rate = |carried: Option<u64>| {
+        let carried = carried.map(ByteRate::from_kilobytes);
+        let redirects = ByteRate::from_kilobytes(60);
+        Message::request(1, Request::Rate(Rate { redirects, carried }))
+    };
+    check_both_ways("1 RATE 60", &rate(None));
+    check_both_ways("1 RATE 60 carried=55", &rate(Some(55)));
     check_both_ways("1 200 OK", &Message::answer(1, Answer::Done));
     check_both_ways("2 SHUTDOWN", &Message::request(2, Request::Shutdown));
     check_both_ways("1 403 Reject", &Message::answer(1, Answer::Reject));

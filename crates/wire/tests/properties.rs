@@ -9,7 +9,7 @@ use levee_vocab::{
     WebAddress,
 };
 use levee_wire::registry::{self, Entry, Farewell, Proof, ReplyLine, Search};
-use levee_wire::rescue::{Answer, Body, Message, Offer, Request, Sos, parse};
+use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
 use levee_wire::{
     Digest, Input, LINE_MAX, LineReader, Output, Permit, PermitProof, Report, RescueSession,
     SessionLimits, SessionPhase, leading_number,
@@ -125,10 +125,14 @@ fn report() -> impl Strategy<Value = Report> {
     })
 }
 
+fn told_rate() -> impl Strategy<Value = Rate> {
+    (rate(), option::of(rate())).prop_map(|(redirects, carried)| Rate { redirects, carried })
+}
+
 fn body() -> impl Strategy<Value = Body> {
     prop_oneof![
         sos().prop_map(|sos| Body::Request(Request::Sos(sos))),
-        rate().prop_map(|rate| Body::Request(Request::Rate(rate))),
+        told_rate().prop_map(|rate| Body::Request(Request::Rate(rate))),
         purge().prop_map(|purge| Body::Request(Request::Purge(purge))),
         peers().prop_map(|peers| Body::Request(Request::Peers(peers))),
         permit().prop_map(|permit| Body::Request(Request::Permit(permit))),
@@ -339,7 +343,10 @@ proptest! {
             let mut outputs = session.handle(now, Input::BytesReceived(&chunk));
             outputs.extend(session.handle(now, Input::SosAccepted(offer.clone())));
             outputs.extend(session.handle(now, Input::TimerFired));
-            outputs.extend(session.handle(now, Input::RateChanged(offer.rate)));
+            outputs.extend(session.handle(now, Input::RateChanged(Rate {
+                redirects: offer.rate,
+                carried: None,
+            })));
             let is_end = |output: &Output| matches!(output, Output::Close(_));
             ends += outputs.iter().filter(|output| is_end(output)).count();
             prop_assert_eq!(ends > 0, session.view().phase == SessionPhase::Over);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use levee_vocab::{
     ByteRate, FetchKey, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
 };
-use levee_wire::rescue::{Offer, Sos};
+use levee_wire::rescue::{Offer, Rate, Sos};
 use levee_wire::{
     Digest, Ending, Event, Fault, FaultKind, Input, LINE_MAX, Output, Permit, PurgeAnswer, Refusal,
     Report, RescueSession, SessionLimits,
@@ -44,6 +44,13 @@ fn offer() -> Offer {
 
 fn kilobytes(number: u64) -> ByteRate {
     ByteRate::from_kilobytes(number)
+}
+
+fn told(number: u64) -> Rate {
+    Rate {
+        redirects: ByteRate::from_kilobytes(number),
+        carried: None,
+    }
 }
 
 fn at(milliseconds: u64) -> Timestamp {
@@ -130,7 +137,7 @@ fn the_papers_first_example_as_the_rescue_server_lives_it() {
     link.does(at(0), Input::SosAccepted(offer()))
         .reads(&[ACCEPT]);
     for (number, rate) in [(1, 60), (2, 50), (3, 100)] {
-        link.does(at(0), Input::RateChanged(kilobytes(rate)));
+        link.does(at(0), Input::RateChanged(told(rate)));
         link.reads(&[&format!("{number} RATE {rate}")]);
         link.types(&format!("{number} 200 OK"));
         link.hears(&[Event::AnswerReceived]);
@@ -153,7 +160,7 @@ fn the_papers_first_example_as_the_origin_server_lives_it() {
     for (number, rate) in [(1, 60), (2, 50), (3, 100)] {
         link.types(&format!("{number} RATE {rate}"));
         link.reads(&[&format!("{number} 200 OK")]);
-        link.hears(&[Event::RateReceived(kilobytes(rate))]);
+        link.hears(&[Event::RateReceived(told(rate))]);
     }
     // The figure shows the last RATE once more; it is answered and changes nothing.
     link.types("3 RATE 100").reads(&["3 200 OK"]).hears(&[]);
@@ -218,7 +225,7 @@ fn a_slow_peer_gets_the_newest_rate_when_it_answers() {
         .does(at(0), Input::SosAccepted(offer()))
         .reads(&[ACCEPT]);
     for rate in 1..=9 {
-        link.does(at(0), Input::RateChanged(kilobytes(rate)));
+        link.does(at(0), Input::RateChanged(told(rate)));
     }
     link.reads(&["1 RATE 1", "2 RATE 2", "3 RATE 3", "4 RATE 4"]);
     link.types("1 200 OK").reads(&["5 RATE 9"]);
@@ -254,9 +261,7 @@ fn silence_ends_a_link_at_its_deadline_and_not_before() {
 
     let mut deaf = Link::answering();
     deaf.types(SOS).does(at(0), Input::SosAccepted(offer()));
-    deaf.does(at(100), Input::RateChanged(kilobytes(1)))
-        .told
-        .clear();
+    deaf.does(at(100), Input::RateChanged(told(1))).told.clear();
     deaf.does(at(10_100), Input::TimerFired);
     deaf.hears(&[Event::Lost(FaultKind::Silent)]);
     deaf.ends(Ending::Failed(Fault::NoAnswer));

@@ -8,11 +8,18 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, Misses, Purge, PurgeKind, Timestamp, WebAddress};
-use levee_wire::rescue::{Offer, Sos};
+use levee_wire::rescue::{Offer, Rate, Sos};
 use levee_wire::{Input, Output, RescueSession, SessionLimits};
 
 const SOS: &[u8] = b"1 SOS www.origin.com 1.2.3.4 8080 600\n";
 const ACCEPT: &[u8] = b"1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100\n";
+
+fn told(number: u64) -> Rate {
+    Rate {
+        redirects: ByteRate::from_kilobytes(number),
+        carried: None,
+    }
+}
 
 fn web(host: &str) -> WebAddress {
     let host = host.parse().unwrap();
@@ -62,7 +69,7 @@ fn purge() -> Input<'static> {
 
 fn phases() -> Vec<(&'static str, RescueSession)> {
     use Input::{BytesReceived, RateChanged, ShutdownDecided, SosAccepted};
-    let rate = RateChanged(ByteRate::from_kilobytes(60));
+    let rate = RateChanged(told(60));
     let deciding = after(awaiting(), &[BytesReceived(SOS)]);
     let rescuing = after(deciding.clone(), &[SosAccepted(offer())]);
     let rescued = after(calling(), &[BytesReceived(ACCEPT)]);
@@ -168,11 +175,7 @@ fn table() -> String {
             ("(timer, at the deadline)", late, Input::TimerFired),
             ("(accept)", Timestamp::ZERO, Input::SosAccepted(offer())),
             ("(reject)", Timestamp::ZERO, Input::SosRejected),
-            (
-                "(rate)",
-                Timestamp::ZERO,
-                Input::RateChanged(ByteRate::from_kilobytes(50)),
-            ),
+            ("(rate)", Timestamp::ZERO, Input::RateChanged(told(50))),
             ("(purge)", Timestamp::ZERO, purge()),
             (
                 "(purge done)",

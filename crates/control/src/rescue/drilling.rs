@@ -48,7 +48,7 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
             None => Phase::Drilling(drilling),
         },
         Input::RescueRefused { link, rejection } => drilling.refused(desk, *link, *rejection),
-        Input::RateReceived { link, rate } => drilling.rate_told(desk, *link, *rate),
+        Input::RateReceived { link, rate, .. } => drilling.rate_told(desk, *link, *rate),
         Input::ShutdownReceived { link } => drilling.declined(desk, *link),
         Input::LinkLost { link, loss } => {
             Phase::Drilling(drilling.go_on(desk, |desk, sos| sos.lost(desk, *link, *loss)))
@@ -205,7 +205,7 @@ impl Drilling {
     }
 
     fn rate_told(mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) -> Phase {
-        self.sos.rate_told(desk, link, rate);
+        self.sos.rate_told(desk, link, rate, None);
         Phase::Drilling(self)
     }
 

@@ -25,6 +25,10 @@ use crate::view::RescueView;
 /// as dead: one that is late, one that is lost, and a margin.
 const SILENCE: f64 = 2.5;
 
+/// Rescue servers are let go when all that they carry is at most this part of T_alert: it comes
+/// back with the next answers of DNS, and as much again must find room before we call for help.
+const COME_BACK: f64 = 0.5;
+
 /// A change of T_redi by this much is told to people.
 const NEWS: f64 = 0.1;
 
@@ -35,6 +39,8 @@ pub(crate) struct Sos {
     calls: Calls,
     law: RedirectLaw,
     low: LowRedirects,
+    /// Control intervals in a row in which what the rescue servers carry had room here.
+    few: u32,
     /// Control intervals in a row in which nothing was hot.
     cool: u32,
     threshold_told: f64,
@@ -53,6 +59,8 @@ struct RescueServer {
     silence: Silence,
     since: Timestamp,
     used: ByteRate,
+    /// d_resc as it last told it, and until when that holds.
+    carried: (ByteRate, Timestamp),
     useful: Usefulness,
     slot: u8,
 }
@@ -73,6 +81,17 @@ pub(crate) struct Offer {
     pub(crate) peer: Peer,
     pub(crate) key: FetchKey,
     pub(crate) beats: bool,
+}
+
+impl RescueServer {
+    /// d_resc: nothing once it has said nothing for too long.
+    fn carried(&self, now: Timestamp) -> ByteRate {
+        let (carried, until) = self.carried;
+        match now < until {
+            true => carried,
+            false => ByteRate::ZERO,
+        }
+    }
 }
 
 /// How to part from a rescue server.
@@ -96,6 +115,7 @@ impl Sos {
             calls,
             law: RedirectLaw::new(),
             low: LowRedirects::default(),
+            few: 0,
             cool: 0,
             threshold_told: f64::INFINITY,
         }
@@ -146,6 +166,7 @@ impl Sos {
             silence,
             since: desk.now,
             used: ByteRate::ZERO,
+            carried: (ByteRate::ZERO, desk.now),
             useful: Usefulness::default(),
             slot,
         };
@@ -179,7 +200,11 @@ impl Sos {
         }
         self.law.measure(&desk.load, &desk.parameters.thresholds);
         self.low
-            .measure(&self.redirect_levels(), &desk.parameters.thresholds);
+            .measure(&self.use_levels(desk), &desk.parameters.thresholds);
+        self.few = match self.could_come_back(desk) {
+            true => self.few.saturating_add(1),
+            false => 0,
+        };
         self.cool = match desk.copies.is_hot() {
             true => 0,
             false => self.cool.saturating_add(1),
@@ -196,11 +221,18 @@ impl Sos {
     }
 
     /// A rescue server told its D_redi, new or the same.
-    pub(crate) fn rate_told(&mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) {
+    pub(crate) fn rate_told(
+        &mut self,
+        desk: &mut Desk,
+        link: LinkId,
+        rate: ByteRate,
+        carried: Option<ByteRate>,
+    ) {
         let Some(server) = self.servers.get_mut(&link) else {
             return;
         };
         server.rate = rate;
+        server.carried = (carried.unwrap_or_default(), desk.after(SILENCE));
         if let Silence::DeathAt(_) = server.silence {
             server.silence = Silence::DeathAt(desk.after(SILENCE));
         }
@@ -418,7 +450,10 @@ impl Sos {
 
     fn release(&self, desk: &Desk) -> Release {
         match desk.parameters.hot_spots.law {
-            Law::Combined | Law::Load => release(&desk.parameters, &desk.load, self.low),
+            Law::Combined | Law::Load => {
+                let calm = desk.load.calm_intervals().min(self.few);
+                release(&desk.parameters, calm, self.low)
+            }
             Law::Resources if self.cool >= desk.parameters.low_intervals => Release::Complete,
             Law::Resources => Release::None,
         }
@@ -428,6 +463,31 @@ impl Sos {
         let level =
             |server: &RescueServer| redirect_level(server.used, server.useful.of(server.rate));
         self.servers.values().map(level).collect()
+    }
+
+    /// As [`Self::redirect_levels`], with the visitors who came by our name in DNS: nobody
+    /// redirected them, and they are there all the same.
+    fn use_levels(&self, desk: &Desk) -> Vec<f64> {
+        let levels = self
+            .redirect_levels()
+            .into_iter()
+            .zip(self.servers.values());
+        levels
+            .map(|(level, server)| {
+                let carried = server.carried(desk.now);
+                level.max(carried.share_of(server.peer.rate))
+            })
+            .collect()
+    }
+
+    /// Whether all visitors of the rescue servers could come back to us without a new call for
+    /// help: with DNS our own load is low because they are there.
+    fn could_come_back(&self, desk: &Desk) -> bool {
+        let servers = self.servers.values();
+        let carried = servers.map(|server| server.carried(desk.now));
+        let all = carried.fold(ByteRate::ZERO, ByteRate::plus);
+        let level = all.share_of(desk.parameters.usable_rate());
+        level <= COME_BACK * desk.parameters.thresholds.alert
     }
 
     fn release_smallest(&mut self, desk: &mut Desk) {

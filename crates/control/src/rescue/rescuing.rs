@@ -478,7 +478,12 @@ impl Origin {
         if self.beat_is_answered() {
             self.beat = Beat::UnansweredSince(desk.now);
         }
-        desk.act(Output::TellRate { link, rate });
+        let carried = Some(self.used);
+        desk.act(Output::TellRate {
+            link,
+            rate,
+            carried,
+        });
         let from = self.rate_told;
         if is_news(from, rate) {
             self.rate_told = rate;

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use levee_control::{Input, LinkLoss, Rejection, RescueCall};
 use levee_vocab::{FetchKey, LinkId, Peers};
-use levee_wire::rescue::{Offer, Sos, VERSION};
+use levee_wire::rescue::{Offer, Rate, Sos, VERSION};
 use levee_wire::{Event, FaultKind, Refusal};
 
 use super::Saying;
@@ -89,7 +89,11 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
             link,
             rejection: rejection(refusal),
         },
-        Event::RateReceived(rate) => Input::RateReceived { link, rate },
+        Event::RateReceived(Rate { redirects, carried }) => Input::RateReceived {
+            link,
+            rate: redirects,
+            carried,
+        },
         Event::PeersReceived(peers) => Input::PeersReceived { link, peers },
         Event::AnswerReceived => Input::AnswerReceived { link },
         Event::ShutdownReceived => Input::ShutdownReceived { link },

@@ -50,7 +50,7 @@ pub enum Message {
     /// `403 Reject`.
     Rejected,
     /// `RATE`.
-    Rate(ByteRate),
+    Rate(ByteRate, Option<ByteRate>),
     /// `PEERS`.
     Peers(Vec<Peer>),
     /// `200 OK` to a RATE, PEERS or SHUTDOWN.

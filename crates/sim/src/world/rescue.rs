@@ -176,7 +176,7 @@ impl World {
                 Message::Closed => self.lose(end.site, end.link),
                 // Both ends said SHUTDOWN at once: each gets its answer.
                 Message::Shutdown => self.send(end.site, end.link, Message::Answer),
-                Message::Rate(_)
+                Message::Rate(..)
                 | Message::Peers(_)
                 | Message::Sos(_)
                 | Message::Accepted { .. }
@@ -240,7 +240,7 @@ impl World {
                 Side::Acceptor => self.lose(id, link),
             },
             Message::Sos(_)
-            | Message::Rate(_)
+            | Message::Rate(..)
             | Message::Peers(_)
             | Message::Answer
             | Message::Shutdown => {}
@@ -251,9 +251,14 @@ impl World {
         let end = self.connections[connection.0].end(to);
         let (id, link) = (end.site, end.link);
         match message {
-            Message::Rate(rate) => {
+            Message::Rate(rate, carried) => {
                 self.send(id, link, Message::Answer);
-                self.tell(id, Input::RateReceived { link, rate });
+                let told = Input::RateReceived {
+                    link,
+                    rate,
+                    carried,
+                };
+                self.tell(id, told);
             }
             Message::Peers(members) => {
                 self.send(id, link, Message::Answer);

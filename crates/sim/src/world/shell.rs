@@ -151,8 +151,13 @@ impl World {
                 self.send(id, link, Message::Rejected);
                 self.close_link(id, link);
             }
-            Output::TellRate { link, rate } => {
-                self.send(id, link, Message::Rate(on_the_wire(rate)))
+            Output::TellRate {
+                link,
+                rate,
+                carried,
+            } => {
+                let carried = carried.map(on_the_wire);
+                self.send(id, link, Message::Rate(on_the_wire(rate), carried))
             }
             Output::TellPeers { link, members } => self.send(id, link, Message::Peers(members)),
             Output::ShutDown { link, .. } => self.shut_down(id, link),

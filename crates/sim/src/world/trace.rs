@@ -100,7 +100,9 @@ fn describe_input(input: &Input) -> Told {
         Input::SosReceived { link, call } => {
             Told::Always(format!("SOS from {} on {link}", call.origin.host))
         }
-        Input::RateReceived { link, rate } => Told::WithOutputs(format!("RATE {rate} on {link}")),
+        Input::RateReceived { link, rate, .. } => {
+            Told::WithOutputs(format!("RATE {rate} on {link}"))
+        }
         Input::PeersReceived { link, peers } => {
             Told::WithOutputs(format!("PEERS on {link}, {} of them", peers.members.len()))
         }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use levee_vocab::{ByteRate, Peers, Purge};
+use levee_vocab::{Peers, Purge};
 use thiserror::Error;
 
 use crate::grammar::ParseError;
 use crate::integrity_words::{Permit, Report};
-use crate::rescue::{Offer, Sos};
+use crate::rescue::{Offer, Rate, Sos};
 
 /// Something that whoever decides must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Event {
     /// Our SOS led to nothing; nothing more will come.
     NotRescued(Refusal),
     /// The other side told its D_redi.
-    RateReceived(ByteRate),
+    RateReceived(Rate),
     /// The other side answered: it is alive.
     AnswerReceived,
     /// The other side wants its objects purged; to be answered by `Input::PurgeDone`.
