@@ -105,6 +105,11 @@ const TOOLS: &[Tool] = &[
         for_what: "certificates, and another client for HTTPS",
     },
     Tool {
+        program: "pebble",
+        package: "pebble",
+        for_what: "certificates from a real authority",
+    },
+    Tool {
         program: "slowhttptest",
         package: "slowhttptest",
         for_what: "visitors who are slow on purpose",

@@ -31,6 +31,8 @@ pub struct Figures {
     pub upstreams: std::sync::Arc<levee_proxy::Upstreams>,
     /// Certificates in force, where visitors may come by HTTPS.
     pub https: Option<std::sync::Arc<crate::https::Https>>,
+    /// How it stands with certificates that are ordered.
+    pub ordered: std::sync::Arc<levee_net::Shared<Vec<levee_observe::CertificateStatus>>>,
     /// The access log, for what it lost and took over.
     pub log: levee_observe::AccessLog,
     /// Lines that rescue servers handed over: taken and refused.
@@ -109,6 +111,7 @@ impl Figures {
             decisions: decisions(view, &calendar),
             latency: latency(sampler),
             tls: self.tls(sampler),
+            certificates: self.ordered.with(|all| all.clone()),
             http2: http2(sampler),
             crawlers: crawlers(sampler),
             cache_bytes: self.fetcher.cache_bytes(),

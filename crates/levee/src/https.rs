@@ -2,20 +2,34 @@
 //!
 //! A start with a certificate that is no good fails, because nobody would notice otherwise. At a
 //! reload the others are renewed and the one that is no good stays what it was: an operator who is
-//! asleep should wake up to a warning, not to a site that is gone.
+//! asleep should wake up to a warning, not to a site that is gone. Certificates that were ordered
+//! (`acme`) come from the state folder, and each new one is read like at a reload; one of those
+//! that is no good is ordered again, so it stops nobody.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use levee_net::Shared;
-use levee_proxy::{Certificates, TlsKeys, TlsOffer, UnknownHost};
+use levee_proxy::{Certificates, Challenges, TlsKeys, TlsOffer, UnknownHost};
+use levee_vocab::HostName;
 
+use crate::acme::{CertificateName, CertificateStore, Lifetime};
 use crate::settings::{self, Settings, TlsSettings};
 
 /// HTTPS of a running server.
 pub struct Https {
     keys: TlsKeys,
-    in_force: Shared<Arc<Certificates>>,
+    challenges: Arc<Challenges>,
+    in_force: Shared<Arc<InForce>>,
+}
+
+/// The certificates that are shown.
+#[derive(Default)]
+struct InForce {
+    certificates: Certificates,
+    /// Those of them that were ordered.
+    ordered: BTreeMap<CertificateName, Lifetime>,
 }
 
 /// What a look at the certificates came to.
@@ -36,17 +50,25 @@ impl Https {
         let Some(tls) = &settings.tls else {
             return Ok(None);
         };
-        let (certificates, findings) = look(settings, tls);
+        let (in_force, findings) = look(settings, tls);
         if !findings.errors.is_empty() {
             return Err(findings.errors.join("\n"));
         }
         warn(&findings);
+        let keys = TlsKeys::new().map_err(|error| format!("cannot make keys for TLS: {error}"))?;
+        let challenges = Arc::<Challenges>::default();
         let https = Self {
-            keys: TlsKeys::new().map_err(|error| format!("cannot make keys for TLS: {error}"))?,
-            in_force: Shared::new(Arc::new(certificates)),
+            keys: keys.answering(Arc::clone(&challenges)),
+            challenges,
+            in_force: Shared::new(Arc::new(in_force)),
         };
         let offer = https.offer(settings, tls)?;
         Ok(Some((https, offer)))
+    }
+
+    /// What authorities are shown that check our names.
+    pub const fn challenges(&self) -> &Arc<Challenges> {
+        &self.challenges
     }
 
     /// Reads the certificates again. Those that are no good any more stay what they were; the text
@@ -58,33 +80,49 @@ impl Https {
         let Some(tls) = &settings.tls else {
             return Ok((None, vec![]));
         };
-        let (mut certificates, findings) = look(settings, tls);
+        let (mut in_force, findings) = look(settings, tls);
         warn(&findings);
         if !findings.errors.is_empty() {
-            self.in_force.with(|old| certificates.keep_from(old));
+            let old = self.certificates();
+            in_force.certificates.keep_from(&old.certificates);
         }
-        self.in_force.replace(Arc::new(certificates));
+        self.in_force.replace(Arc::new(in_force));
         Ok((Some(self.offer(settings, tls)?), findings.errors))
     }
 
     /// When the first of the certificates in force expires, in seconds since 1970.
     pub fn first_expiry(&self) -> Option<f64> {
-        let first = self
-            .in_force
-            .with(|certificates| certificates.first_expiry())?;
+        let first = self.certificates().certificates.first_expiry()?;
         let since = first.duration_since(UNIX_EPOCH).ok()?;
         Some(since.as_secs_f64())
     }
 
+    /// From when until when the certificate that was ordered for `name` is valid.
+    pub fn lifetime(&self, name: &CertificateName) -> Option<Lifetime> {
+        self.certificates().ordered.get(name).copied()
+    }
+
+    /// Whether there is a certificate for every name one label below `domain`.
+    pub fn covers_all_below(&self, domain: &HostName) -> bool {
+        let wildcard = CertificateName::below(domain).to_string();
+        let in_force = self.certificates();
+        let mut all = in_force.certificates.all().iter();
+        all.any(|one| one.names.contains(&wildcard) && one.valid_until > SystemTime::now())
+    }
+
+    fn certificates(&self) -> Arc<InForce> {
+        self.in_force.with(|in_force| Arc::clone(in_force))
+    }
+
     fn offer(&self, settings: &Settings, tls: &TlsSettings) -> Result<TlsOffer, String> {
-        let certificates = self.in_force.with(|certificates| Arc::clone(certificates));
+        let in_force = self.certificates();
         let unknown = match settings.site.unknown_host {
             settings::UnknownHost::Serve => UnknownHost::Serve,
             settings::UnknownHost::Refuse => UnknownHost::Refuse,
         };
         let preferred = &settings.site.name;
         self.keys
-            .offer(&certificates, tls.min_version, preferred, unknown)
+            .offer(&in_force.certificates, tls.min_version, preferred, unknown)
             .map_err(|error| format!("cannot offer HTTPS: {error}"))
     }
 }
@@ -97,18 +135,50 @@ pub fn check(settings: &Settings) -> Findings {
     }
 }
 
-fn look(settings: &Settings, tls: &TlsSettings) -> (Certificates, Findings) {
-    let (certificates, errors) = Certificates::load(tls.pair.as_ref(), tls.folder.as_deref());
-    let names = std::iter::once(&settings.site.name).chain(&settings.site.also);
-    let warnings = match errors.is_empty() {
-        true => certificates.warnings(names, SystemTime::now()),
-        false => vec![],
+fn look(settings: &Settings, tls: &TlsSettings) -> (InForce, Findings) {
+    let (mut certificates, errors) = match (&tls.pair, &tls.folder) {
+        (None, None) => <_>::default(),
+        (pair, folder) => Certificates::load(pair.as_ref(), folder.as_deref()),
     };
-    let findings = Findings {
+    let mut findings = Findings {
         errors: errors.iter().map(ToString::to_string).collect(),
-        warnings: warnings.iter().map(ToString::to_string).collect(),
+        warnings: vec![],
     };
-    (certificates, findings)
+    let mut ordered = BTreeMap::new();
+    let wanted = settings.acme.iter().flat_map(|acme| &acme.names);
+    let store = settings.state_folder.as_deref().map(CertificateStore::at);
+    for (name, store) in wanted.filter_map(|name| Some((name, store.as_ref()?))) {
+        let Some(files) = store.files(name) else {
+            continue;
+        };
+        let known = certificates.all().len();
+        let flaws = certificates.add([files]);
+        let told = flaws
+            .iter()
+            .map(|flaw| format!("{flaw}; a new one is ordered"));
+        findings.warnings.extend(told);
+        if let Some(one) = certificates.all().get(known) {
+            let (from, until) = (one.valid_from, one.valid_until);
+            ordered.insert(name.clone(), Lifetime { from, until });
+        }
+    }
+    if findings.errors.is_empty() {
+        // What is to come is not missing.
+        let is_to_come = |name: &&HostName| {
+            let mut names = settings.acme.iter().flat_map(|acme| &acme.names);
+            names.any(|one| one.covers(name))
+        };
+        let names = std::iter::once(&settings.site.name).chain(&settings.site.also);
+        let names = names.filter(|name| !is_to_come(name));
+        let warnings = certificates.warnings(names, SystemTime::now());
+        let told = warnings.iter().map(ToString::to_string);
+        findings.warnings.extend(told);
+    }
+    let in_force = InForce {
+        certificates,
+        ordered,
+    };
+    (in_force, findings)
 }
 
 fn warn(findings: &Findings) {

@@ -2,6 +2,7 @@
 //!
 //! A library only so that the integration tests can reach the parts; the command line is `main.rs`.
 
+pub mod acme;
 pub mod admin;
 pub mod admin_client;
 pub mod brain_task;

@@ -4,6 +4,7 @@
 //! fails before the start is told in a sentence and leaves nothing behind. A reload builds what may
 //! change anew and swaps it whole; SIGTERM drains.
 
+mod certificates;
 mod face;
 mod made;
 mod purge_office;
@@ -27,6 +28,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
     access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, list_sources,
@@ -82,6 +84,8 @@ pub struct Node {
     dns: Option<Arc<Dns>>,
     /// What is copied, and how.
     copied: watch::Sender<CopiedSite>,
+    /// The settings in force, for tasks that follow a reload.
+    told: watch::Sender<Arc<Settings>>,
     web: WebAddress,
     /// Where visitors come by HTTPS.
     https_port: Option<u16>,
@@ -99,7 +103,8 @@ impl Node {
     /// Cancel safety: dropped half-way, every socket is closed again.
     pub async fn build(mut settings: Settings, inherited: &Inherited) -> Result<Self, String> {
         let cores = cores(&settings);
-        let sockets = bind(&settings, cores, inherited).await?;
+        let (https, offer) = Https::open(&settings)?.unzip();
+        let sockets = bind(&settings, https.as_ref(), cores, inherited).await?;
         if settings.site.port == 0 {
             // Where there are only sockets in the file system, a proxy in front has the true one.
             let first = sockets.front.local_addresses().first();
@@ -122,7 +127,6 @@ impl Node {
         let upstreams = Upstreams::new(settings.upstream.group.clone(), clock);
         upstreams.look_up_names().await;
         let sites = Arc::new(sites(&settings, &web, &upstreams)?);
-        let (https, offer) = Https::open(&settings)?.unzip();
         let https_port = sockets.front.local_tls_addresses().first();
         let state = match &settings.state_folder {
             Some(path) => Some(StateFolder::open(path).map_err(|error| error.to_string())?),
@@ -181,6 +185,7 @@ impl Node {
             purges,
             drills,
             copied: self.copied,
+            told: self.told,
             in_force: Shared::new(self.settings),
             web: self.web.clone(),
             address: self.address,
@@ -205,10 +210,7 @@ impl Node {
         // The task has ended, or hangs on a peer that does not listen.
         brain.abort();
         drop((face, admin.await, brain.await));
-        for task in self.side_tasks {
-            // Cancelled just now.
-            let _ = task.await;
-        }
+        join(self.side_tasks).await;
         drop(front);
         // The writer ends when nobody can give it lines any more.
         let writer = self.log_thread;
@@ -266,6 +268,13 @@ async fn reload(face: &Arc<Face>) {
         Ok(Ok(done)) => tracing::info!("{done}"),
         Ok(Err(error)) => tracing::error!("not reloaded, the old settings stay in force: {error}"),
         Err(error) => tracing::error!(%error, "reload failed"),
+    }
+}
+
+/// Waits for tasks that were cancelled just now.
+async fn join(tasks: Vec<JoinHandle<()>>) {
+    for task in tasks {
+        let _ = task.await;
     }
 }
 
@@ -366,7 +375,8 @@ impl Parts {
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, plans_seen.clone())?;
-        let figures = self.figures(&made, replicator.counts(), dns.clone());
+        let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;
+        let figures = self.figures(&made, replicator.counts(), dns.clone(), certificates.board);
         let side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);
         let task = BrainTask {
             front: Arc::clone(&front),
@@ -397,13 +407,14 @@ impl Parts {
             brain: tokio::spawn(task.run()),
             log: made.log,
             log_thread: made.log_thread,
-            side_tasks,
+            side_tasks: side_tasks.into_iter().chain(certificates.keeper).collect(),
             fetcher: made.fetcher,
             upstreams: self.upstreams,
             purges: made.purges,
             drills,
             dns,
             copied,
+            told: certificates.told,
             web: self.web,
             https_port: self.https_port,
             address: self.address,
@@ -426,12 +437,19 @@ impl Parts {
         ]
     }
 
-    fn figures(&self, made: &Made, copies: Arc<CopyCounts>, dns: Option<Arc<Dns>>) -> Figures {
+    fn figures(
+        &self,
+        made: &Made,
+        copies: Arc<CopyCounts>,
+        dns: Option<Arc<Dns>>,
+        ordered: CertificateBoard,
+    ) -> Figures {
         Figures {
             site: self.web.to_string(),
             fetcher: made.fetcher.clone(),
             upstreams: Arc::clone(&self.upstreams),
             https: self.https.clone(),
+            ordered,
             log: made.log.clone(),
             handed_over: made.take_over.counts(),
             purge_answers: made.purges.answers(),

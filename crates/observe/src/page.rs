@@ -4,6 +4,7 @@
 //! phone while the site is on fire, so it is one small page and one small stylesheet.
 
 mod bar;
+mod certificates;
 mod dns;
 mod drill;
 mod upstreams;
@@ -33,6 +34,7 @@ pub fn render_page(status: &Status) -> String {
     candidates(&mut html, status);
     dns::section(&mut html, status);
     upstreams::section(&mut html, &status.upstreams);
+    certificates::section(&mut html, &status.certificates);
     html.markup("<div class=columns>");
     hot_urls(&mut html, status);
     decisions(&mut html, status);

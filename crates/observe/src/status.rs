@@ -69,6 +69,9 @@ pub struct Status {
     /// HTTPS; none where there is no certificate.
     #[serde(default)]
     pub tls: Option<TlsStatus>,
+    /// Names whose certificates are ordered and renewed by themselves.
+    #[serde(default)]
+    pub certificates: Vec<CertificateStatus>,
     /// Visitors who speak HTTP/2.
     #[serde(default)]
     pub http2: Http2Status,
@@ -160,6 +163,22 @@ pub struct TlsStatus {
     pub handshakes_tls13: u64,
     /// When the first certificate expires, in seconds since 1970.
     pub certificate_expires: Option<f64>,
+}
+
+/// A name whose certificate is ordered and renewed by itself (ACME).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateStatus {
+    /// The name; one may begin with `*.`.
+    pub name: String,
+    /// `missing`, `ordering`, `valid` or `expired`.
+    pub state: String,
+    /// When the certificate in force expires, in Unix seconds.
+    pub expires: Option<f64>,
+    /// When the next one is ordered, in Unix seconds; none means at once.
+    pub next_attempt: Option<f64>,
+    /// Why the last attempt failed, in a sentence; empty after one that did not.
+    pub problem: String,
 }
 
 /// One application behind the site.

@@ -10,6 +10,7 @@
 //! the work for one connection closes that connection and no other.
 
 mod accept;
+mod challenge;
 mod codings;
 mod copies;
 mod core;

@@ -4,6 +4,7 @@ mod answer;
 mod back_keys;
 mod cache;
 mod cacheability;
+mod challenges;
 mod chunked;
 mod connection;
 mod connection_fields;
@@ -44,6 +45,7 @@ mod wheel;
 
 pub use cache::{BareCache, Body, Freshness, Stored};
 pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
+pub use challenges::Challenges;
 pub use crawlers::{Behaviour, CrawlerRules};
 pub use disk::{Disk, DiskError, DiskFull, StoredFile};
 pub use engine::PurgeInlet;

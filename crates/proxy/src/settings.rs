@@ -1,10 +1,13 @@
 //! What an operator may set about the data plane.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::GateLimits;
 use levee_net::ListenAddress;
+
+use crate::challenges::Challenges;
 
 /// Settings of the front. Limits are for the whole process; each core gets its share.
 #[derive(Clone, Debug)]
@@ -15,6 +18,8 @@ pub struct FrontSettings {
     pub listen_tls: Vec<ListenAddress>,
     /// What becomes of visitors who come by HTTP.
     pub cleartext: Cleartext,
+    /// What authorities that check our names are shown.
+    pub challenges: Arc<Challenges>,
     /// Those of them on which each connection begins with a PROXY header, and only trusted proxies
     /// may connect ([`crate::SiteTable::trusting`]).
     pub proxied: Vec<ListenAddress>,
@@ -84,6 +89,7 @@ impl FrontSettings {
             listen: listen.into_iter().map(ListenAddress::Tcp).collect(),
             listen_tls: vec![],
             cleartext: Cleartext::Served,
+            challenges: Arc::default(),
             proxied: Vec::new(),
             unix_mode: 0o666,
             cores: 1,

@@ -8,12 +8,14 @@
 mod certificate;
 mod certificates;
 mod offer;
+mod resolver;
 mod scratch;
 mod session;
 mod stream;
 
 pub use certificate::{Certificate, CertificateFlaw, PairFiles};
 pub use certificates::{CertificateWarning, Certificates, CertificatesError};
+pub(crate) use offer::provider;
 pub use offer::{MinVersion, TlsKeys, TlsOffer};
 pub(crate) use session::{Agreed, Resumption, Version};
 pub(crate) use stream::{Handshake, HandshakeProgress, TlsStream, Waits};

@@ -35,6 +35,7 @@ pub(super) struct Face {
     pub purges: Arc<PurgeOffice>,
     pub drills: Arc<DrillOffice>,
     pub copied: watch::Sender<CopiedSite>,
+    pub told: watch::Sender<Arc<Settings>>,
     pub in_force: Shared<Settings>,
     pub web: WebAddress,
     pub address: IpAddr,
@@ -91,6 +92,7 @@ impl StatusSource for Face {
             self.fetcher.publisher().cloned(),
         ));
         self.log.reopen();
+        self.told.send_replace(Arc::new(settings.clone()));
         self.in_force.replace(settings);
         let mut told = "reloaded".to_owned();
         if !later.is_empty() {

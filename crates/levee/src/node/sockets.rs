@@ -2,12 +2,14 @@
 //! and changes nothing.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use levee_control::GateLimits;
 use levee_net::Inherited;
 use levee_proxy::{Bound, Cleartext, Front, FrontSettings};
 use tokio::net::TcpListener;
 
+use crate::https::Https;
 use crate::settings::Settings;
 
 /// Every socket of the node.
@@ -33,11 +35,15 @@ fn refuse_unknown(settings: &Settings, inherited: &Inherited) -> Result<(), Stri
 /// Binds them all, or none.
 pub(super) async fn bind(
     settings: &Settings,
+    https: Option<&Https>,
     cores: usize,
     inherited: &Inherited,
 ) -> Result<Sockets, String> {
     refuse_unknown(settings, inherited)?;
     let mut front = FrontSettings::listening_on(vec![]);
+    if let Some(https) = https {
+        front.challenges = Arc::clone(https.challenges());
+    }
     front.listen.clone_from(&settings.site.listen);
     front.unix_mode = settings.site.unix_mode;
     if let Some(tls) = &settings.tls {

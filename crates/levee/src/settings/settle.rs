@@ -3,6 +3,7 @@
 //! Each table of the file has a type in `types.rs` and a function in `groups.rs` or in a file of
 //! its own; what several settings get wrong together is found in `cross.rs`.
 
+mod acme;
 mod crawlers;
 mod cross;
 mod dns;
@@ -21,6 +22,7 @@ use std::net::IpAddr;
 use levee_control::{Parameters, Thresholds};
 use levee_vocab::{ByteRate, WebAddress};
 
+pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
 pub use self::crawlers::{CrawlerSettings, Recognition};
 pub use self::dns::{DnsSettings, NameServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
@@ -44,12 +46,14 @@ impl Settings {
         let mut complaints = vec![];
         let content = content(&values, &mut complaints);
         let community = community(&values, &mut complaints);
-        let tls = tls::tls(&values, &mut complaints);
+        let acme = acme::acme(&values, &mut complaints);
+        let tls = tls::tls(&values, acme.as_ref(), &mut complaints);
         let dns = dns::dns(&values, &mut complaints);
         let settings = Self {
             site: site(&values, content, &mut complaints),
             upstream: upstream::upstream(&values, &mut complaints),
             tls,
+            acme,
             link: LinkSettings {
                 rate: values.rate("link.rate"),
                 usable: values.share("link.usable"),

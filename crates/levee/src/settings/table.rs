@@ -126,6 +126,23 @@ settings! {
     "tls.port", Kind::Count(0, 65535), "0", "", Restart, "443",
     "Port to which `tls.redirect` sends visitors, where it is not that of the first address; 0 means the same.";
 
+    "acme.agree", Kind::Flag, "false", "", Reload, "true",
+    "That you agree to the terms of the certificate authority. With it, certificates for the site's names are ordered and renewed by themselves.";
+    "acme.names", Kind::Words, "", "", Reload, "[\"www.example.org\", \"example.org\"]",
+    "Names to get certificates for, each one of its own; by default those of the site. `*.example.net` needs `dns-01`.";
+    "acme.contact", Kind::Words, "", "", Reload, "[\"webmaster@example.org\"]",
+    "Addresses to which the authority may write.";
+    "acme.challenge", Kind::Choice(&["auto", "http-01", "tls-alpn-01", "dns-01"]), "auto", "", Reload, "\"tls-alpn-01\"",
+    "How the authority is shown that a name is yours: by a page on port 80, in a handshake on port 443, or by a record in DNS. `auto` takes the next when one has failed.";
+    "acme.directory", Kind::Text, "https://acme-v02.api.letsencrypt.org/directory", "", Reload, "\"https://acme-staging-v02.api.letsencrypt.org/directory\"",
+    "The authority: the URL of its ACME directory.";
+    "acme.root", Kind::Path, "", "", Reload, "\"/etc/levee/our-root.pem\"",
+    "Root certificates in PEM by which the authority itself is known; by default those of the system. For an authority of your own.";
+    "acme.eab_id", Kind::Text, "", "", Reload, "\"kid-1\"",
+    "Name of your account where the authority knows you already (external account binding); it gives you both.";
+    "acme.eab_key", Kind::Text, "", "", Reload, "\"zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W\"",
+    "Key to it, in base64url.";
+
     "link.rate", Kind::Rate, "", "", Restart, "\"54 kB/s\"",
     "The outbound link, B. When given, the server keeps to it: it never sends more. When not, it is measured.";
     "link.usable", Kind::Share, "80 %", "(0 %, 100 %]", Reload, "\"80 %\"",

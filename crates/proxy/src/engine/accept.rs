@@ -49,7 +49,8 @@ impl Core {
     fn transport(&self, socket: Socket, speech: Speech) -> Option<Transport> {
         match (speech, &self.tls) {
             (Speech::Http, _) => Some(socket.into()),
-            (Speech::Https, Some(offer)) => match TlsStream::new(socket, Arc::clone(&offer.0)) {
+            (Speech::Https, Some(offer)) => match TlsStream::new(socket, Arc::clone(&offer.config))
+            {
                 Ok(stream) => Some(Transport::Tls(Box::new(stream))),
                 Err(error) => {
                     tracing::error!(%error, "cannot begin a TLS connection");

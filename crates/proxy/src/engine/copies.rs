@@ -17,6 +17,7 @@ use bytes::Bytes;
 use levee_control::{OriginPhase, OriginRoute};
 
 use super::Core;
+use super::challenge::is_challenge;
 use super::rescue::{Onward, UPLOAD_BYTES, source_of};
 use super::serve::{Served, Visit};
 use super::work::Work;
@@ -83,7 +84,7 @@ pub(super) fn copy_work(route: &Route, request: &Request<'_, '_>, kind: Kind) ->
     };
     let is_page = request.target.starts_with('/')
         && !request.target.starts_with("/.levee/")
-        && !request.target.starts_with("/.well-known/acme-challenge/");
+        && !is_challenge(request);
     Some(match (is_page, wish, request.body) {
         (false, ..) => Work::Plain(Plain::new(409)),
         (true, Wish::Pull, BodyLength::None)

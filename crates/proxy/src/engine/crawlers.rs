@@ -7,6 +7,7 @@ use foldhash::fast::SeedableRandomState;
 use levee_control::{Ask, Block, PuttingOff, RecognisedBy, Visitor};
 
 use super::Core;
+use super::challenge::is_challenge;
 use super::serve::{Served, Visit, hash_without_query};
 use super::work::Work;
 use crate::answer::{Answer, Body, Kind};
@@ -33,7 +34,8 @@ impl Core {
         ask: &mut Ask,
     ) -> Option<Block> {
         let is_visitors = matches!(kind, Kind::Own | Kind::Rescue { .. });
-        let found = match is_visitors && request.path != ROBOTS {
+        // Authorities call themselves much as crawlers do, and without them HTTPS ends one day.
+        let found = match is_visitors && request.path != ROBOTS && !is_challenge(request) {
             true => self.judge(connection, request, ask),
             false => Finding::READER,
         };

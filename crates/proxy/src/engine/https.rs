@@ -2,13 +2,15 @@
 //!
 //! Not sent on are those who cannot follow: our rescue servers, which speak HTTP to their origin,
 //! and whoever checks a domain before it gets its certificate (ACME, RFC 8555 section 8.3). Nor
-//! are visitors of aliases: there are no certificates for them yet.
+//! is anybody for whose name there is no certificate yet, nor are visitors of aliases: their origin
+//! has sent them as they came.
 
 use super::Core;
+use super::challenge::is_challenge;
 use super::serve::Visit;
 use crate::answer::{Answer, Body, Kind};
 use crate::redirect::write_to_https;
-use crate::request::{Request, Scheme};
+use crate::request::{LowerName, Request, Scheme};
 use crate::settings::Cleartext;
 
 impl Core {
@@ -20,8 +22,21 @@ impl Core {
         let may_follow = kind == Kind::Own
             && request.fields.came_by == Scheme::Http
             && request.target.starts_with('/')
-            && !request.target.starts_with("/.well-known/acme-challenge/");
-        may_follow.then_some(port)
+            && !is_challenge(request);
+        (may_follow && self.has_certificate_for(request.host)).then_some(port)
+    }
+
+    /// Whether there is a certificate for `host`; or for the site itself, where that name is not
+    /// ours. Before there is, nobody is sent to a warning of his browser.
+    fn has_certificate_for(&self, host: &str) -> bool {
+        let Some(offer) = &self.tls else {
+            return false;
+        };
+        let name = LowerName::of(host);
+        match (self.sites.find(name.as_str()), self.sites.sites().first()) {
+            (None, Some(site)) => offer.covers(site.name.host.as_str()),
+            (Some(_), _) | (None, None) => offer.covers(name.as_str()),
+        }
     }
 
     /// The redirect: 308 keeps the method and the body of a form.

@@ -10,6 +10,7 @@ use levee_vocab::Misses;
 use levee_wire::BackReason;
 
 use super::Core;
+use super::challenge::is_challenge;
 use super::orphans::is_orphan;
 use super::serve::{Served, Visit};
 use super::visitor::Sent;
@@ -104,8 +105,13 @@ impl Core {
         {
             return work;
         }
+        let mut source = source_of(origin, kind);
+        if is_challenge(request) {
+            // An authority that came here by the origin's name: only the origin has its answer.
+            source.company = Company::Alone;
+        }
         let wanting = Wanting {
-            source: source_of(origin, kind),
+            source,
             space: Space::Origin(web.host.clone(), web.port),
             origin: Some(Arc::clone(origin)),
         };

@@ -14,6 +14,7 @@ use levee_control::{
 use levee_vocab::Timestamp;
 use levee_wire::BackReason;
 
+use super::challenge::is_challenge;
 use super::copies::is_copy_for;
 use super::hot_index::resource_hash;
 use super::refuse::packets_of;
@@ -368,8 +369,7 @@ fn shows_key(origin: &OriginRoute, request: &Request<'_, '_>) -> bool {
 /// Whether a rescue server may answer in our place (R6).
 fn redirectability(visit: &Visit, work: &Work, request: &Request<'_, '_>) -> Redirectability {
     let fields = &request.fields;
-    let is_internal = request.target.starts_with("/.levee/")
-        || request.target.starts_with("/.well-known/acme-challenge/");
+    let is_internal = request.target.starts_with("/.levee/") || is_challenge(request);
     let may = visit.kind == Kind::Own
         && visit.comeback.onward() != Onward::Never
         && work.is_shareable()

@@ -45,6 +45,8 @@ pub(super) enum Work {
         origin: Option<Arc<OriginRoute>>,
         bytes: u64,
     },
+    /// What a certificate authority is shown.
+    Proof(Arc<str>),
     /// A redirect of the same to HTTPS.
     ToHttps { site: usize, port: u16 },
     /// Something that must be fetched.
@@ -74,6 +76,7 @@ impl Work {
     pub const fn bytes(&self) -> u64 {
         match self {
             Self::Plain(_)
+            | Self::Proof(_)
             | Self::Back { .. }
             | Self::ToHttps { .. }
             | Self::HandOver(_)
@@ -90,7 +93,11 @@ impl Work {
         match self {
             Self::Plain(_) | Self::File { .. } | Self::Stored { .. } | Self::Miss { .. } => true,
             Self::ToHttps { .. } => true,
-            Self::Back { .. } | Self::HandOver(_) | Self::Purge | Self::Copy(_) => false,
+            Self::Proof(_)
+            | Self::Back { .. }
+            | Self::HandOver(_)
+            | Self::Purge
+            | Self::Copy(_) => false,
         }
     }
 
@@ -99,6 +106,7 @@ impl Work {
         match self {
             Self::Stored { stored, .. } => part_of_cache(stored.freshness(now)),
             Self::Plain(_)
+            | Self::Proof(_)
             | Self::File { .. }
             | Self::Miss { .. }
             | Self::ToHttps { .. }
@@ -119,6 +127,7 @@ impl Work {
         match self {
             Self::Miss { .. } => true,
             Self::Plain(_)
+            | Self::Proof(_)
             | Self::File { .. }
             | Self::Stored { .. }
             | Self::ToHttps { .. }
@@ -139,6 +148,7 @@ impl Work {
             Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
             Self::Miss { .. } => true,
             Self::Plain(_)
+            | Self::Proof(_)
             | Self::ToHttps { .. }
             | Self::Back { .. }
             | Self::HandOver(_)
@@ -166,6 +176,9 @@ impl Core {
         // We are a home to those who show the key. Whoever else asks is better off with the origin.
         if request.fields.home_key.is_some() && !matches!(kind, Kind::Home { .. }) {
             return Work::Plain(Plain::new(421));
+        }
+        if let Some(proof) = self.proof(request) {
+            return Work::Proof(proof);
         }
         if let Some(work) = copy_work(route, request, kind) {
             return work;
@@ -298,6 +311,7 @@ impl Core {
                 write_back(way, self.date.line(), visit.closing, &mut head);
                 Answer::new(head, Body::Empty, visit.kind, status)
             }
+            Work::Proof(proof) => self.proof_answer(request, visit, &proof),
             Work::ToHttps { site, port } => self.redirect_to_https(request, visit, site, port),
             Work::Miss { wanting, .. } => {
                 return self.fetch(connection, request, visit, *wanting);

@@ -5,23 +5,18 @@
 //! each sub-folder with `fullchain.pem` and `privkey.pem` is one: the folder where certbot keeps
 //! what is in force can be given as it is.
 //!
-//! The table is immutable. Renewed files make a new one, which is swapped in; who keeps handshakes
-//! waiting for a certificate that does not exist yet (ACME) will do the same.
+//! The table is immutable. Renewed files make a new one, which is swapped in; those that an
+//! authority has just given us (ACME) do the same.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use levee_vocab::HostName;
-use rustls::SignatureAlgorithm;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
 use thiserror::Error;
 
 use super::certificate::{Certificate, CertificateFlaw, PairFiles};
-use crate::site::UnknownHost;
 
 /// See the head of this file.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +92,6 @@ impl Certificates {
     /// Reads the certificates of `pair` and `folder`, and gives every flaw of those that are no
     /// good. The first of them is shown to whoever names no other.
     pub fn load(pair: Option<&PairFiles>, folder: Option<&Path>) -> (Self, Vec<CertificatesError>) {
-        let provider = super::offer::provider();
         let mut errors = Vec::new();
         let mut files: Vec<PairFiles> = pair.cloned().into_iter().collect();
         if let Some(folder) = folder {
@@ -112,14 +106,27 @@ impl Certificates {
                 }),
             }
         }
-        let mut all = Vec::new();
+        let mut certificates = Self::default();
+        errors.extend(certificates.add(files));
+        (certificates, errors)
+    }
+
+    /// Adds those of `files`, and gives every flaw of those that are no good.
+    pub fn add(&mut self, files: impl IntoIterator<Item = PairFiles>) -> Vec<CertificatesError> {
+        let provider = super::offer::provider();
+        let mut errors = Vec::new();
         for files in files {
             match Certificate::load(&files, &provider) {
-                Ok(certificate) => all.push(certificate),
+                Ok(certificate) => self.all.push(certificate),
                 Err(flaw) => errors.push(flaw.into()),
             }
         }
-        (Self { all }, errors)
+        errors
+    }
+
+    /// Whether one of them is for `name`, in lower case.
+    pub fn cover(&self, name: &str) -> bool {
+        self.all.iter().any(|one| one.covers(name))
     }
 
     /// All of them.
@@ -155,35 +162,11 @@ impl Certificates {
             .filter_map(|certificate| time_warning(certificate, now))
             .collect();
         for name in names {
-            let covers = |one: &Certificate| one.covers(name.as_str());
-            if !self.all.iter().any(covers) {
+            if !self.cover(name.as_str()) {
                 warnings.push(CertificateWarning::NotCovered(name.clone()));
             }
         }
         warnings
-    }
-
-    /// Who finds a certificate for each visitor; `preferred` is the name of those who name none.
-    pub(super) fn resolver(&self, preferred: &HostName, unknown: UnknownHost) -> Resolver {
-        let mut resolver = Resolver::default();
-        for certificate in &self.all {
-            for name in &certificate.names {
-                let keys = resolver.names.entry(name.clone()).or_default();
-                keys.push(Arc::clone(&certificate.key));
-                // A visitor who knows both is served faster with the smaller one.
-                keys.sort_by_key(|key| rank(key.key.algorithm()));
-            }
-        }
-        let first = self.all.first().map(|one| vec![Arc::clone(&one.key)]);
-        resolver.nameless = match resolver.find(preferred.as_str()) {
-            Some(keys) => keys.clone(),
-            None => first.unwrap_or_default(),
-        };
-        resolver.unknown = match unknown {
-            UnknownHost::Serve => resolver.nameless.clone(),
-            UnknownHost::Refuse => vec![],
-        };
-        resolver
     }
 }
 
@@ -224,48 +207,6 @@ fn pair_at(path: &Path) -> Option<PairFiles> {
             key: path.into(),
         }),
         _ => None,
-    }
-}
-
-/// Which of several is shown first to who knows all of them: signatures of ECDSA cost a tenth of
-/// those of RSA.
-fn rank(algorithm: SignatureAlgorithm) -> usize {
-    let order = [SignatureAlgorithm::ECDSA, SignatureAlgorithm::ED25519];
-    let place = order.iter().position(|one| *one == algorithm);
-    place.unwrap_or(order.len())
-}
-
-/// Finds the certificate for the name in a visitor's first message (SNI).
-#[derive(Debug, Default)]
-pub(super) struct Resolver {
-    /// Several where one name has keys of several kinds; the better ones first.
-    names: HashMap<String, Vec<Arc<CertifiedKey>>>,
-    /// For who names none.
-    nameless: Vec<Arc<CertifiedKey>>,
-    /// For who names one that we have no certificate for.
-    unknown: Vec<Arc<CertifiedKey>>,
-}
-
-impl Resolver {
-    fn find(&self, name: &str) -> Option<&Vec<Arc<CertifiedKey>>> {
-        self.names.get(name).or_else(|| {
-            let (_, parent) = name.split_once('.')?;
-            self.names.get(&format!("*.{parent}"))
-        })
-    }
-}
-
-impl ResolvesServerCert for Resolver {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let keys = match hello.server_name() {
-            Some(name) => self
-                .find(&name.to_ascii_lowercase())
-                .unwrap_or(&self.unknown),
-            None => &self.nameless,
-        };
-        let is_known =
-            |key: &&Arc<CertifiedKey>| key.key.choose_scheme(hello.signature_schemes()).is_some();
-        keys.iter().find(is_known).or(keys.first()).cloned()
     }
 }
 

@@ -17,6 +17,8 @@ use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::version::{TLS12, TLS13};
 
 use super::certificates::{Certificates, Provider};
+use super::resolver::Resolver;
+use crate::challenges::{CHALLENGE_PROTOCOL, Challenges};
 use crate::site::UnknownHost;
 
 /// Oldest version of the protocol that is spoken.
@@ -35,17 +37,28 @@ pub enum MinVersion {
 pub struct TlsKeys {
     tickets: Arc<dyn ProducesTickets>,
     provider: Provider,
+    challenges: Option<Arc<Challenges>>,
 }
 
 /// What visitors are offered.
 #[derive(Clone, Debug)]
-pub struct TlsOffer(pub(crate) Arc<ServerConfig>);
+pub struct TlsOffer {
+    pub(crate) config: Arc<ServerConfig>,
+    resolver: Arc<Resolver>,
+}
+
+impl TlsOffer {
+    /// Whether there is a certificate for `name`, in lower case. Allocates nothing.
+    pub(crate) fn covers(&self, name: &str) -> bool {
+        self.resolver.find(name).is_some()
+    }
+}
 
 /// Tickets for each full or resumed connection. A browser needs one for each connection that it
 /// opens later, and each of those brings the next; a second costs 230 bytes of a small link.
 const TICKETS: usize = 1;
 
-pub(super) fn provider() -> Provider {
+pub(crate) fn provider() -> Provider {
     Arc::new(aws_lc_rs::default_provider())
 }
 
@@ -58,13 +71,21 @@ impl TlsKeys {
         Ok(Self {
             tickets: aws_lc_rs::Ticketer::new()?,
             provider: provider(),
+            challenges: None,
         })
+    }
+
+    /// The same keys; offers made with them also answer authorities that check our names. They may
+    /// be without any certificate: then nobody else can finish a handshake.
+    pub fn answering(mut self, challenges: Arc<Challenges>) -> Self {
+        self.challenges = Some(challenges);
+        self
     }
 
     /// An offer of `certificates`; `preferred` is the site's own name, for visitors who name none.
     ///
     /// # Errors
-    /// When there is no certificate to offer.
+    /// When there is no certificate to offer, and nothing else either.
     pub fn offer(
         &self,
         certificates: &Certificates,
@@ -72,24 +93,33 @@ impl TlsKeys {
         preferred: &HostName,
         unknown: UnknownHost,
     ) -> Result<TlsOffer, rustls::Error> {
-        if certificates.all().is_empty() {
+        if certificates.all().is_empty() && self.challenges.is_none() {
             return Err(rustls::Error::NoCertificatesPresented);
         }
         let versions: &[_] = match min {
             MinVersion::Tls12 => &[&TLS13, &TLS12],
             MinVersion::Tls13 => &[&TLS13],
         };
+        let resolver = Resolver::new(certificates, preferred, unknown);
+        let resolver = Arc::new(resolver.answering(self.challenges.clone()));
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)?
             .with_no_client_auth()
-            .with_cert_resolver(Arc::new(certificates.resolver(preferred, unknown)));
+            .with_cert_resolver(Arc::<Resolver>::clone(&resolver));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        if self.challenges.is_some() {
+            // The last: who knows anything else gets that.
+            config.alpn_protocols.push(CHALLENGE_PROTOCOL.to_vec());
+        }
         config.ticketer = Arc::clone(&self.tickets);
         config.send_tls13_tickets = TICKETS;
         // Tickets are all that is needed; a table of sessions would be a lock for all cores.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.max_early_data_size = 0;
-        Ok(TlsOffer(Arc::new(config)))
+        Ok(TlsOffer {
+            config: Arc::new(config),
+            resolver,
+        })
     }
 }
 

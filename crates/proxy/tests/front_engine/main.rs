@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod arrivals;
+mod challenges;
 mod copies;
 mod crawlers;
 mod drill;

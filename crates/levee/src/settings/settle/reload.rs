@@ -58,6 +58,10 @@ impl Settings {
                 (new, old) => new.clone_from(old),
             }
         }
+        // There is no listener yet at which its certificates could be shown.
+        if self.tls.is_none() && self.acme.take().is_some() {
+            later.push("[acme]");
+        }
         later
     }
 }

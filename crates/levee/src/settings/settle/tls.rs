@@ -2,6 +2,7 @@
 
 use levee_proxy::{MinVersion, PairFiles};
 
+use super::acme::AcmeSettings;
 use super::types::TlsSettings;
 use super::values::Values;
 use crate::settings::read::Complaint;
@@ -15,17 +16,21 @@ const NEEDS_CERTIFICATE: [&str; 5] = [
     "tls.port",
 ];
 
-pub(super) fn tls(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Option<TlsSettings> {
+pub(super) fn tls(
+    values: &Values<'_>,
+    acme: Option<&AcmeSettings>,
+    complaints: &mut Vec<Complaint>,
+) -> Option<TlsSettings> {
     let certificate = values.path("tls.certificate");
     let folder = values.path("tls.certificates");
-    if certificate.is_none() && folder.is_none() {
+    if certificate.is_none() && folder.is_none() && acme.is_none() {
         let given = |name: &&&str| values.file.given(name).is_some();
         for name in NEEDS_CERTIFICATE.iter().filter(given) {
             complaints.push(Complaint {
                 line: values.file.line(name),
                 text: format!(
                     "{name} does nothing without a certificate: give tls.certificate and tls.key, \
-                     or tls.certificates = \"/etc/letsencrypt/live\""
+                     tls.certificates = \"/etc/letsencrypt/live\", or acme.agree = true"
                 ),
             });
         }

@@ -10,6 +10,7 @@ use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
 use levee_vocab::{AddressBlock, ByteRate, HostName};
 
+use super::acme::AcmeSettings;
 use super::crawlers::CrawlerSettings;
 use super::dns::DnsSettings;
 use super::hot_spots::HotSpotSettings;
@@ -29,6 +30,8 @@ pub struct Settings {
     pub crawlers: CrawlerSettings,
     /// HTTPS; none where there is no certificate.
     pub tls: Option<TlsSettings>,
+    /// Where certificates are ordered; none where nobody orders any.
+    pub acme: Option<AcmeSettings>,
     /// Its link.
     pub link: LinkSettings,
     /// Its community; none where it stands alone.

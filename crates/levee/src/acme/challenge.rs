@@ -1,0 +1,121 @@
+//! How an authority is shown that a name is ours, and how that is taken back.
+
+use std::fmt;
+use std::sync::Arc;
+
+use instant_acme::{ChallengeHandle, ChallengeType};
+use levee_proxy::Challenges;
+use rcgen::{CertificateParams, CustomExtension, KeyPair};
+use rustls::pki_types::PrivatePkcs8KeyDer;
+
+use super::error::AcmeError;
+use super::name::CertificateName;
+use crate::settings::ChallengeChoice;
+
+/// One way to show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// A page on port 80.
+    Http01,
+    /// A certificate in a handshake on port 443 (RFC 8737).
+    TlsAlpn01,
+    /// A record in DNS.
+    Dns01,
+}
+
+impl Way {
+    /// The way for the next attempt to certify `name`, after so many ways that failed.
+    ///
+    /// # Errors
+    /// Where no way is left: only a record in DNS shows that a wildcard is ours.
+    pub fn choose(
+        choice: ChallengeChoice,
+        name: &CertificateName,
+        failed: u32,
+    ) -> Result<Self, AcmeError> {
+        match choice {
+            _ if name.is_wildcard() => Err(AcmeError::NeedsDns(name.to_string())),
+            ChallengeChoice::Auto if failed % 2 == 1 => Ok(Self::TlsAlpn01),
+            ChallengeChoice::Auto | ChallengeChoice::Http01 => Ok(Self::Http01),
+            ChallengeChoice::TlsAlpn01 => Ok(Self::TlsAlpn01),
+            ChallengeChoice::Dns01 => Err(AcmeError::NeedsDns(name.to_string())),
+        }
+    }
+
+    /// As the protocol calls it.
+    pub const fn kind(self) -> ChallengeType {
+        match self {
+            Self::Http01 => ChallengeType::Http01,
+            Self::TlsAlpn01 => ChallengeType::TlsAlpn01,
+            Self::Dns01 => ChallengeType::Dns01,
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http01 => "http-01",
+            Self::TlsAlpn01 => "tls-alpn-01",
+            Self::Dns01 => "dns-01",
+        })
+    }
+}
+
+/// What is shown; dropping it takes it back.
+pub(super) struct Shown {
+    challenges: Arc<Challenges>,
+    token: String,
+    name: String,
+}
+
+impl Shown {
+    /// Shows what `challenge` asks for, by `way`.
+    ///
+    /// # Errors
+    /// Where a certificate for the handshake cannot be made.
+    pub fn show(
+        challenges: &Arc<Challenges>,
+        way: Way,
+        name: &CertificateName,
+        challenge: &ChallengeHandle<'_>,
+    ) -> Result<Self, AcmeError> {
+        let answer = challenge.key_authorization();
+        let shown = Self {
+            challenges: Arc::clone(challenges),
+            token: challenge.token.clone(),
+            name: name.host().to_string(),
+        };
+        match way {
+            Way::Http01 => challenges.show_file(&shown.token, answer.as_str()),
+            Way::TlsAlpn01 => shown.show_certificate(answer.digest().as_ref())?,
+            Way::Dns01 => return Err(AcmeError::NeedsDns(shown.name.clone())),
+        }
+        Ok(shown)
+    }
+
+    //= RFC 8737 section 3: "The client prepares for validation by constructing a self-signed
+    // certificate that MUST contain an acmeIdentifier extension and a subjectAlternativeName
+    // extension"
+    fn show_certificate(&self, digest: &[u8]) -> Result<(), AcmeError> {
+        let made = || -> Result<_, rcgen::Error> {
+            let mut params = CertificateParams::new(vec![self.name.clone()])?;
+            params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
+            let key = KeyPair::generate()?;
+            let certificate = params.self_signed(&key)?;
+            Ok((certificate.der().clone(), key.serialize_der()))
+        };
+        let told = |error: String| AcmeError::Certificate(error);
+        let (certificate, key) = made().map_err(|error| told(error.to_string()))?;
+        let key = PrivatePkcs8KeyDer::from(key).into();
+        self.challenges
+            .show_certificate(&self.name, certificate, key)
+            .map_err(|error| told(error.to_string()))
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        self.challenges.forget(&self.token, &self.name);
+    }
+}

@@ -1,0 +1,220 @@
+//! One certificate for one name: account, order, check, certificate.
+//!
+//! What must not be lost is written down before the authority is told: the account before anything
+//! is ordered with it, the key of the certificate before the order is finalized. A process that is
+//! killed in between goes on with the same order, and a full disk is noticed before the authority
+//! has done any work for us.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, Error, ExternalAccountKey,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+};
+use levee_proxy::Challenges;
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+
+use super::authority::Authority;
+use super::challenge::{Shown, Way};
+use super::error::AcmeError;
+use super::name::CertificateName;
+use super::store::{CertificateStore, PendingOrder};
+use crate::settings::AcmeSettings;
+
+/// What every order needs.
+pub(super) struct Client<'a> {
+    pub settings: &'a AcmeSettings,
+    pub store: &'a CertificateStore,
+    pub challenges: &'a Arc<Challenges>,
+    pub authority: &'a Authority,
+}
+
+/// Longest that an order may take from its first message to its last.
+const ORDER_MAX: Duration = Duration::from_secs(300);
+
+/// How the authority is asked whether it is done: soon at first, as it is mostly.
+const ASKING: RetryPolicy = RetryPolicy::new()
+    .initial_delay(Duration::from_millis(250))
+    .backoff(1.5)
+    .timeout(Duration::from_secs(120));
+
+impl Client<'_> {
+    /// Gets a certificate for `name`, shows by `way` that it is ours, and keeps it in the store.
+    ///
+    /// # Errors
+    /// Why there is none.
+    ///
+    /// Cancel safety: dropped half-way, the order goes on at the next call.
+    pub async fn obtain(&self, name: &CertificateName, way: Way) -> Result<(), AcmeError> {
+        let work = async {
+            let account = self.account().await?;
+            let (mut order, pending) = self.order(&account, name).await?;
+            let done = self.finish(&mut order, &pending, (name, way)).await;
+            if let Err(AcmeError::CheckFailed { .. } | AcmeError::Refused { .. }) = &done {
+                // It is over: the next attempt needs another one.
+                self.store.forget_order(name);
+            }
+            done
+        };
+        let late = |_| AcmeError::TooSlow(ORDER_MAX);
+        let done = tokio::time::timeout(ORDER_MAX, work).await.map_err(late)?;
+        if let Err(AcmeError::Refused { kind, .. }) = &done
+            && kind == "accountDoesNotExist"
+        {
+            // Authorities for tests forget us; the next attempt introduces us again.
+            self.store.forget_account(&self.settings.directory);
+        }
+        done
+    }
+
+    fn told(&self, error: &Error) -> AcmeError {
+        AcmeError::of(error, &self.settings.directory)
+    }
+
+    /// The account that was kept, or a new one.
+    async fn account(&self) -> Result<Account, AcmeError> {
+        let directory = &self.settings.directory;
+        let builder = || Account::builder_with_http(Box::new(self.authority.clone()));
+        if let Some(text) = self.store.account(directory)? {
+            let damaged = |error: serde_json::Error| AcmeError::DamagedAccount(error.to_string());
+            let kept: AccountCredentials = serde_json::from_slice(&text).map_err(damaged)?;
+            let account = builder().from_credentials(kept).await;
+            return account.map_err(|error| self.told(&error));
+        }
+        let contact: Vec<&str> = self.settings.contact.iter().map(String::as_str).collect();
+        let wanted = NewAccount {
+            contact: &contact,
+            terms_of_service_agreed: true,
+            only_return_existing: false,
+        };
+        let external = self.settings.external.as_ref();
+        let external = external.map(|known| ExternalAccountKey::new(known.id.clone(), &known.key));
+        let made = builder().create(&wanted, directory.clone(), external.as_ref());
+        let (account, credentials) = made.await.map_err(|error| self.told(&error))?;
+        // Four texts always have a JSON form.
+        let text = serde_json::to_vec(&credentials).unwrap_or_default();
+        self.store.keep_account(directory, &text)?;
+        tracing::info!(%directory, "registered with the certificate authority");
+        Ok(account)
+    }
+
+    /// The order for `name` that is under way, or a new one.
+    async fn order(
+        &self,
+        account: &Account,
+        name: &CertificateName,
+    ) -> Result<(Order, PendingOrder), AcmeError> {
+        let directory = &self.settings.directory;
+        // One that was never placed has no URL.
+        let pending = self.store.order(name, directory);
+        if let Some(pending) = pending.filter(|pending| !pending.url.is_empty()) {
+            match account.order(pending.url.clone()).await {
+                Ok(mut order) => {
+                    if order.state().status != OrderStatus::Invalid {
+                        tracing::info!(%name, "going on with the order for a certificate");
+                        return Ok((order, pending));
+                    }
+                }
+                // Nobody knows it any more.
+                Err(Error::Api(_)) => {}
+                Err(error) => return Err(self.told(&error)),
+            }
+            self.store.forget_order(name);
+        }
+        let key = KeyPair::generate().map_err(|error| unusable(&error))?;
+        let mut pending = PendingOrder {
+            directory: directory.clone(),
+            url: String::new(),
+            key: key.serialize_pem(),
+        };
+        // Where there is no room, the authority need not be troubled.
+        self.store.note_order(name, &pending)?;
+        let identifiers = [Identifier::Dns(name.to_string())];
+        let order = account.new_order(&NewOrder::new(&identifiers)).await;
+        let order = order.map_err(|error| self.told(&error))?;
+        pending.url = order.url().to_owned();
+        self.store.note_order(name, &pending)?;
+        Ok((order, pending))
+    }
+
+    async fn finish(
+        &self,
+        order: &mut Order,
+        pending: &PendingOrder,
+        (name, way): (&CertificateName, Way),
+    ) -> Result<(), AcmeError> {
+        let key = KeyPair::from_pem(&pending.key).map_err(|error| unusable(&error))?;
+        if order.state().status == OrderStatus::Pending {
+            self.prove(order, (name, way)).await?;
+        }
+        if order.state().status == OrderStatus::Ready {
+            let request = signing_request(name, &key).map_err(|error| unusable(&error))?;
+            let finalized = order.finalize_csr(&request).await;
+            finalized.map_err(|error| self.told(&error))?;
+        }
+        let chain = order.poll_certificate(&ASKING).await;
+        let chain = chain.map_err(|error| self.told(&error))?;
+        self.store.keep(name, (&pending.key, &chain))?;
+        self.store.forget_order(name);
+        Ok(())
+    }
+
+    /// Shows that the name is ours, until the authority has looked.
+    async fn prove(
+        &self,
+        order: &mut Order,
+        (name, way): (&CertificateName, Way),
+    ) -> Result<(), AcmeError> {
+        let mut shown = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(|error| self.told(&error))?;
+            if authorization.status != AuthorizationStatus::Pending {
+                continue;
+            }
+            let challenge = authorization.challenge(way.kind());
+            let mut challenge = challenge.ok_or(AcmeError::NotOffered(way))?;
+            shown.push(Shown::show(self.challenges, way, name, &challenge)?);
+            // Of an order that is gone on with, the authority may be looking already.
+            if challenge.status == ChallengeStatus::Pending {
+                let ready = challenge.set_ready().await;
+                ready.map_err(|error| self.told(&error))?;
+            }
+        }
+        match order.poll_ready(&ASKING).await {
+            Ok(OrderStatus::Invalid) => Err(self.why(order, way).await),
+            Ok(_) => Ok(()),
+            Err(Error::Api(problem)) => Err(AcmeError::check(way, &problem)),
+            Err(error) => Err(self.told(&error)),
+        }
+    }
+
+    /// Why the order has failed: its challenges say it.
+    async fn why(&self, order: &mut Order, way: Way) -> AcmeError {
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut authorization)) = authorizations.next().await {
+            if let Err(error) = authorization.refresh().await {
+                return self.told(&error);
+            }
+            let mut problems = authorization.challenges.iter();
+            if let Some(problem) = problems.find_map(|challenge| challenge.error.as_ref()) {
+                return AcmeError::check(way, problem);
+            }
+        }
+        AcmeError::Refused {
+            kind: "invalid".into(),
+            detail: "the order has failed, and nobody says why".into(),
+        }
+    }
+}
+
+fn signing_request(name: &CertificateName, key: &KeyPair) -> Result<Vec<u8>, rcgen::Error> {
+    let mut params = CertificateParams::new(vec![name.to_string()])?;
+    params.distinguished_name = DistinguishedName::new();
+    Ok(params.serialize_request(key)?.der().to_vec())
+}
+
+fn unusable(error: &rcgen::Error) -> AcmeError {
+    AcmeError::Certificate(error.to_string())
+}

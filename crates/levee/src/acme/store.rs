@@ -1,0 +1,236 @@
+//! What must outlive a crash: the account, orders under way, certificates with their keys.
+//!
+//! ```text
+//! certificates/
+//!   account-HOST-PATH.json      who we are to the authority, one file for each directory
+//!   www.example.org.order       an order under way: its URL and the key that it is for
+//!   www.example.org.pem         key and chain, in one file so that they always belong together
+//!   _.aliases.example.net.pem   that of a wildcard
+//! ```
+//!
+//! Each file is written beside the old one, flushed, and renamed: at whatever moment the power
+//! fails, the old one is there or the new one. Nobody but the user who runs the server may read
+//! them.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use levee_proxy::PairFiles;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use super::name::CertificateName;
+
+/// See the head of this file.
+#[derive(Clone, Debug)]
+pub struct CertificateStore {
+    folder: PathBuf,
+}
+
+/// What can go wrong with the store.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// It cannot be written: no room, or not ours.
+    #[error("cannot write {path}: {cause}; is the disk full, and is it ours?")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// It cannot be read.
+    #[error("cannot read {path}: {cause}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+/// An order that was placed and may not be done.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PendingOrder {
+    /// The authority's directory.
+    pub directory: String,
+    /// The order at that authority.
+    pub url: String,
+    /// The key of the certificate to come, in PEM.
+    pub key: String,
+}
+
+impl CertificateStore {
+    /// Opens the store in the state folder, and makes it if need be. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(state_folder: &Path) -> Result<Self, StoreError> {
+        let store = Self::at(state_folder);
+        let folder = &store.folder;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|cause| StoreError::Write {
+            path: folder.clone(),
+            cause,
+        })?;
+        Ok(store)
+    }
+
+    /// The store in the state folder, to be read only: it may not be there.
+    pub fn at(state_folder: &Path) -> Self {
+        Self {
+            folder: state_folder.join("certificates"),
+        }
+    }
+
+    /// Where the certificate for `name` is kept, if there is one.
+    pub fn files(&self, name: &CertificateName) -> Option<PairFiles> {
+        let path = self.path(name, "pem");
+        path.exists().then(|| PairFiles {
+            certificate: path.clone(),
+            key: path,
+        })
+    }
+
+    /// Keeps a certificate with its key. Blocks for two disk flushes.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old one is still there then.
+    pub fn keep(
+        &self,
+        name: &CertificateName,
+        (key, chain): (&str, &str),
+    ) -> Result<(), StoreError> {
+        let text = format!("{}\n{}\n", key.trim_end(), chain.trim_end());
+        self.replace(&self.path(name, "pem"), text.as_bytes())
+    }
+
+    /// The order for `name` that is under way at `directory`. What cannot be read is as good as
+    /// none: it costs a new order.
+    pub fn order(&self, name: &CertificateName, directory: &str) -> Option<PendingOrder> {
+        let text = fs::read(self.path(name, "order")).ok()?;
+        let order: PendingOrder = serde_json::from_slice(&text).ok()?;
+        (order.directory == directory).then_some(order)
+    }
+
+    /// Writes an order down. Blocks for two disk flushes.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn note_order(
+        &self,
+        name: &CertificateName,
+        order: &PendingOrder,
+    ) -> Result<(), StoreError> {
+        // Three texts always have a JSON form.
+        let text = serde_json::to_vec(order).unwrap_or_default();
+        self.replace(&self.path(name, "order"), &text)
+    }
+
+    /// Forgets the order for `name`.
+    pub fn forget_order(&self, name: &CertificateName) {
+        // It is gone, or will be found to be over.
+        let _ = fs::remove_file(self.path(name, "order"));
+    }
+
+    /// The account at `directory`, as it was kept.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read: a second account in its place would be no help.
+    pub fn account(&self, directory: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.account_path(directory);
+        match fs::read(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(StoreError::Read { path, cause }),
+        }
+    }
+
+    /// Keeps the account at `directory`. Blocks for two disk flushes.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_account(&self, directory: &str, text: &[u8]) -> Result<(), StoreError> {
+        self.replace(&self.account_path(directory), text)
+    }
+
+    /// Forgets the account at `directory`, which does not know it any more.
+    pub fn forget_account(&self, directory: &str) {
+        // What is left is refused again.
+        let _ = fs::remove_file(self.account_path(directory));
+    }
+
+    fn path(&self, name: &CertificateName, end: &str) -> PathBuf {
+        self.folder.join(format!("{}.{end}", name.file_stem()))
+    }
+
+    fn account_path(&self, directory: &str) -> PathBuf {
+        let place = directory.strip_prefix("https://").unwrap_or(directory);
+        let fits = |letter: char| match letter.is_ascii_alphanumeric() || letter == '.' {
+            true => letter,
+            false => '-',
+        };
+        let place: String = place.chars().map(fits).take(200).collect();
+        self.folder.join(format!("account-{place}.json"))
+    }
+
+    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+        let fresh = path.with_extension("new");
+        let write = || -> io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(&fresh)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&fresh, path)?;
+            File::open(&self.folder)?.sync_all()
+        };
+        write().map_err(|cause| StoreError::Write {
+            path: path.into(),
+            cause,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again_and_is_nobody_elses() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = CertificateStore::open(folder.path()).expect("a store");
+        let name: CertificateName = "*.example.net".parse().expect("a name");
+        assert_eq!(store.files(&name), None);
+        store.keep(&name, ("KEY\n", "CHAIN\n")).expect("room");
+        let kept = store.files(&name).expect("it was kept").certificate;
+        assert_eq!(fs::read_to_string(&kept).expect("text"), "KEY\nCHAIN\n");
+        let mode = fs::metadata(&kept).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(kept.ends_with("certificates/_.example.net.pem"));
+    }
+
+    #[test]
+    fn an_order_is_for_one_authority() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = CertificateStore::open(folder.path()).expect("a store");
+        let name: CertificateName = "a.example".parse().expect("a name");
+        let order = PendingOrder {
+            directory: "https://ca.example/dir".into(),
+            url: "https://ca.example/order/1".into(),
+            key: "KEY".into(),
+        };
+        store.note_order(&name, &order).expect("room");
+        let found = store.order(&name, "https://ca.example/dir");
+        assert_eq!(found.map(|order| order.url), Some(order.url));
+        assert!(store.order(&name, "https://other.example/dir").is_none());
+        store.forget_order(&name);
+        assert!(store.order(&name, "https://ca.example/dir").is_none());
+    }
+}

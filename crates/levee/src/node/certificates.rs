@@ -1,0 +1,82 @@
+//! Certificates that are ordered by themselves, put in force while the server runs.
+
+use std::sync::Arc;
+
+use levee_net::Shared;
+use levee_observe::CertificateStatus;
+use levee_proxy::Front;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::acme::{CertificateName, CertificateStore, Keeper, KeeperParts, Lifetime, Swap};
+use crate::https::Https;
+use crate::settings::Settings;
+
+/// How it stands with them, for the status page.
+pub(super) type CertificateBoard = Arc<Shared<Vec<CertificateStatus>>>;
+
+/// Shows new certificates on the cores.
+struct OnCores {
+    https: Arc<Https>,
+    front: Arc<Front>,
+}
+
+impl Swap for OnCores {
+    fn swap(&self, settings: &Settings) -> Result<(), String> {
+        let (offer, errors) = self.https.renew(settings)?;
+        if let Some(offer) = offer {
+            self.front.set_tls(&offer);
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(errors.join("; ")),
+        }
+    }
+
+    fn lifetime(&self, name: &CertificateName) -> Option<Lifetime> {
+        self.https.lifetime(name)
+    }
+}
+
+/// The ordering of certificates in a running node.
+pub(super) struct Ordering {
+    /// The settings in force, for whoever follows a reload.
+    pub told: watch::Sender<Arc<Settings>>,
+    pub board: CertificateBoard,
+    /// None where certificates could not be shown, or not be kept.
+    pub keeper: Option<JoinHandle<()>>,
+}
+
+impl Ordering {
+    /// Starts the task that keeps certificates.
+    ///
+    /// # Errors
+    /// When the state folder cannot be written.
+    pub fn start(
+        settings: &Settings,
+        https: Option<&Arc<Https>>,
+        front: &Arc<Front>,
+    ) -> Result<Self, String> {
+        let (told, seen) = watch::channel(Arc::new(settings.clone()));
+        let mut ordering = Self {
+            told,
+            board: CertificateBoard::default(),
+            keeper: None,
+        };
+        if let (Some(https), Some(folder)) = (https, &settings.state_folder) {
+            let store = CertificateStore::open(folder).map_err(|error| error.to_string())?;
+            let keeper = Keeper::new(KeeperParts {
+                settings: seen,
+                store,
+                challenges: Arc::clone(https.challenges()),
+                swap: Arc::new(OnCores {
+                    https: Arc::clone(https),
+                    front: Arc::clone(front),
+                }),
+                board: Arc::clone(&ordering.board),
+            });
+            ordering.keeper = Some(tokio::spawn(keeper.run()));
+        }
+        Ok(ordering)
+    }
+}

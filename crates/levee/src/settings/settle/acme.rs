@@ -1,0 +1,168 @@
+//! The table `[acme]`: who gives us certificates, and for which names.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::values::Values;
+use crate::acme::CertificateName;
+use crate::settings::read::Complaint;
+use crate::settings::table::SETTINGS;
+
+/// Certificates that are ordered and renewed by themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeSettings {
+    /// URL of the authority's directory.
+    pub directory: String,
+    /// Addresses for the authority.
+    pub contact: Vec<String>,
+    /// How it is shown that a name is ours.
+    pub challenge: ChallengeChoice,
+    /// Names, each of which gets a certificate of its own.
+    pub names: Vec<CertificateName>,
+    /// Roots of the authority itself, in PEM, where they are not those of the system.
+    pub root: Option<PathBuf>,
+    /// The account that it knows already.
+    pub external: Option<ExternalAccount>,
+}
+
+/// How an authority is shown that a name is ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChallengeChoice {
+    /// By whatever can work, one after another.
+    Auto,
+    /// By a page.
+    Http01,
+    /// In a handshake.
+    TlsAlpn01,
+    /// By a record in DNS.
+    Dns01,
+}
+
+/// An account that the authority knows already (RFC 8555 section 7.3.4).
+#[derive(Clone, PartialEq, Eq)]
+pub struct ExternalAccount {
+    /// Its name.
+    pub id: String,
+    /// Its key.
+    pub key: Vec<u8>,
+}
+
+/// The key is nobody's business.
+impl std::fmt::Debug for ExternalAccount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ExternalAccount")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(super) fn acme(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Option<AcmeSettings> {
+    if !values.flag("acme.agree") {
+        complain_of_silence(values, complaints);
+        return None;
+    }
+    let mut complain = |name: &str, text: String| {
+        let line = values.file.line(name);
+        complaints.push(Complaint { line, text });
+    };
+    if values.path("state.folder").is_none() {
+        let text = "acme.agree: certificates and their keys are kept in state.folder, which is \
+                    not set, e.g. folder = \"/var/lib/levee\" below [state]";
+        complain("acme.agree", text.into());
+    }
+    let directory = values.text("acme.directory");
+    if !directory.starts_with("https://") {
+        let text = format!("acme.directory: `{directory}` does not begin with https://");
+        complain("acme.directory", text);
+    }
+    let settings = AcmeSettings {
+        directory,
+        contact: mail(&values.words("acme.contact")),
+        challenge: match values.text("acme.challenge").as_str() {
+            "http-01" => ChallengeChoice::Http01,
+            "tls-alpn-01" => ChallengeChoice::TlsAlpn01,
+            "dns-01" => ChallengeChoice::Dns01,
+            _ => ChallengeChoice::Auto,
+        },
+        names: names(values, &mut complain),
+        root: values.path("acme.root"),
+        external: external(values, &mut complain),
+    };
+    Some(settings)
+}
+
+/// What means nothing while nobody has agreed.
+fn complain_of_silence(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
+    let of_acme = SETTINGS.iter().map(|setting| setting.name);
+    let of_acme = of_acme.filter(|name| name.starts_with("acme.") && *name != "acme.agree");
+    for name in of_acme.filter(|name| values.file.given(name).is_some()) {
+        complaints.push(Complaint {
+            line: values.file.line(name),
+            text: format!(
+                "{name} does nothing without acme.agree = true, by which you agree to the terms \
+                 of the authority"
+            ),
+        });
+    }
+}
+
+fn names(values: &Values<'_>, complain: &mut impl FnMut(&str, String)) -> Vec<CertificateName> {
+    let given = values.words("acme.names");
+    let (setting, wanted) = match given.is_empty() {
+        false => ("acme.names", given),
+        true => {
+            let site = values.hosts("site.name").into_iter();
+            let all = site.chain(values.hosts("site.also"));
+            ("acme.agree", all.map(|name| name.to_string()).collect())
+        }
+    };
+    let mut names: Vec<CertificateName> = Vec::new();
+    for text in wanted {
+        match text.parse() {
+            Ok(name) if names.contains(&name) => {}
+            Ok(name) => names.push(name),
+            Err(flaw) => complain(setting, format!("{setting}: `{text}`: {flaw}")),
+        }
+    }
+    names
+}
+
+/// `mailto:` is what the protocol wants; people give addresses.
+fn mail(addresses: &[String]) -> Vec<String> {
+    let url = |address: &String| match address.contains(':') {
+        true => address.clone(),
+        false => format!("mailto:{address}"),
+    };
+    addresses.iter().map(url).collect()
+}
+
+fn external(
+    values: &Values<'_>,
+    complain: &mut impl FnMut(&str, String),
+) -> Option<ExternalAccount> {
+    let (id, key) = (values.text("acme.eab_id"), values.text("acme.eab_key"));
+    match (id.is_empty(), key.is_empty()) {
+        (true, true) => return None,
+        (false, false) => {}
+        (true, false) => complain(
+            "acme.eab_key",
+            "acme.eab_key: acme.eab_id is missing; the authority gives you both".into(),
+        ),
+        (false, true) => complain(
+            "acme.eab_id",
+            "acme.eab_id: acme.eab_key is missing; the authority gives you both".into(),
+        ),
+    }
+    // Some authorities write it in the other alphabet of base64, some with padding.
+    let text = key.replace('+', "-").replace('/', "_");
+    match URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')) {
+        Ok(key) => Some(ExternalAccount { id, key }),
+        Err(error) => {
+            let text = format!("acme.eab_key is not in base64url: {error}");
+            complain("acme.eab_key", text);
+            None
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! A certificate authority of our own: pebble, and a name server that sends every name to this
+//! machine.
+
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+/// How pebble looks at us.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    /// Where it asks for pages; a port at which nobody listens, where there is none.
+    pub http: Option<u16>,
+    /// The same for handshakes.
+    pub tls: Option<u16>,
+    /// Whether it takes some seconds to look.
+    pub slow: bool,
+    /// It knows its clients already.
+    pub external: bool,
+}
+
+/// The place of an authority: its address and its own certificate are known before it runs.
+pub struct Place {
+    folder: tempfile::TempDir,
+    port: u16,
+    management: u16,
+}
+
+/// The authority, ended with the test.
+pub struct Pebble {
+    processes: Vec<Child>,
+}
+
+/// A port that is free now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// The account that pebble knows when it wants one.
+pub const EXTERNAL_ID: &str = "kid-1";
+pub const EXTERNAL_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
+
+impl Place {
+    pub fn new() -> Self {
+        let place = Self {
+            folder: tempfile::tempdir().unwrap(),
+            port: free_port(),
+            management: free_port(),
+        };
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        std::fs::write(place.path("ca.pem"), made.cert.pem()).unwrap();
+        std::fs::write(place.path("ca.key"), made.signing_key.serialize_pem()).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What the settings say of it.
+    pub fn settings(&self) -> String {
+        format!(
+            "directory = \"https://localhost:{}/dir\"\nroot = \"{}\"\n",
+            self.port,
+            self.path("ca.pem").display()
+        )
+    }
+
+    pub fn root_file(&self) -> PathBuf {
+        self.path("root.pem")
+    }
+
+    /// Starts it, and waits until it answers. The root of its certificates is written down.
+    pub fn start(&self, looks: &Looks) -> Pebble {
+        let dns = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let dns_port = dns.local_addr().unwrap().port();
+        drop(dns);
+        let silent = free_port();
+        let text = format!(
+            "{{\"pebble\": {{\"listenAddress\": \"127.0.0.1:{}\", \
+             \"managementListenAddress\": \"127.0.0.1:{}\", \"certificate\": \"{}\", \
+             \"privateKey\": \"{}\", \"httpPort\": {}, \"tlsPort\": {}, \
+             \"ocspResponderURL\": \"\", \"externalAccountBindingRequired\": {}, \
+             \"externalAccountMACKeys\": {{\"{EXTERNAL_ID}\": \"{EXTERNAL_KEY}\"}}}}}}",
+            self.port,
+            self.management,
+            self.path("ca.pem").display(),
+            self.path("ca.key").display(),
+            looks.http.unwrap_or(silent),
+            looks.tls.unwrap_or(silent),
+            looks.external,
+        );
+        std::fs::write(self.path("pebble.json"), text).unwrap();
+        let management = free_port();
+        let names = Command::new("pebble-challtestsrv")
+            .args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""])
+            .args(["-http01", "", "-https01", "", "-tlsalpn01", ""])
+            .args(["-dns01", &format!("127.0.0.1:{dns_port}")])
+            .args(["-management", &format!("127.0.0.1:{management}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let log = std::fs::File::create(self.path("pebble.log")).unwrap();
+        let mut pebble = Command::new("pebble");
+        pebble
+            .arg("-config")
+            .arg(self.path("pebble.json"))
+            .args(["-dnsserver", &format!("127.0.0.1:{dns_port}")])
+            .env("PEBBLE_AUTHZREUSE", "0")
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        match looks.slow {
+            true => pebble.env("PEBBLE_VA_SLEEPTIME", "3"),
+            false => pebble.env("PEBBLE_VA_NOSLEEP", "1"),
+        };
+        let processes = vec![names, pebble.spawn().unwrap()];
+        let pebble = Pebble { processes };
+        while TcpStream::connect(("127.0.0.1", management)).is_err() || !self.write_root() {
+            std::thread::yield_now();
+        }
+        pebble
+    }
+
+    fn write_root(&self) -> bool {
+        let output = Command::new("curl")
+            .args(["--silent", "--max-time", "5", "--cacert"])
+            .arg(self.path("ca.pem"))
+            .args([
+                "--retry",
+                "100",
+                "--retry-connrefused",
+                "--retry-delay",
+                "1",
+            ])
+            .arg(format!("https://localhost:{}/roots/0", self.management))
+            .output()
+            .unwrap();
+        let is_root = output.stdout.starts_with(b"-----BEGIN CERTIFICATE");
+        if is_root {
+            std::fs::write(self.root_file(), output.stdout).unwrap();
+        }
+        is_root
+    }
+
+    /// What it wrote to its log.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.path("pebble.log")).unwrap()
+    }
+}
+
+impl Drop for Pebble {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
