@@ -104,6 +104,11 @@ pub async fn serve(listener: TcpListener, source: Arc<dyn StatusSource>, limits:
     }
 }
 
+/// Whether `request` may be answered by an admin address that has no names of its own.
+pub(crate) fn is_asked_by_us<B>(request: &hyper::Request<B>) -> bool {
+    guard::check(request, &[]).is_ok()
+}
+
 async fn converse(stream: TcpStream, source: Arc<dyn StatusSource>, limits: Arc<AdminLimits>) {
     let service = service_fn(|request| {
         let (source, limits) = (Arc::clone(&source), Arc::clone(&limits));

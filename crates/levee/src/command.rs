@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use levee_control::{DRILL_LENGTH_MAX, DRILL_RATE_MAX};
 use levee_net::ListenAddress;
 use levee_trust::PublicKey;
-use levee_vocab::ByteRate;
+use levee_vocab::{ByteRate, HostName};
 
 pub use self::community::{Community, Desk, Validity};
 use crate::settings::{rate_or_nothing, time};
@@ -32,6 +32,10 @@ pub enum Command {
     #[command(after_help = "levee serve ./public\nlevee serve -c levee.toml")]
     Serve(Serve),
     /// Run a registry, where the members of a community find each other.
+    #[command(
+        after_help = "levee registry\nlevee registry --peer a.example.org:7070 --peer \
+        b.example.org:7070 --peer c.example.org:7070"
+    )]
     Registry(Registry),
     /// Keep the member list of a closed community, and this site's own key.
     #[command(subcommand)]
@@ -255,6 +259,24 @@ pub struct Registry {
     /// Folder for the registry's own key, made at the first start, and for the newest list.
     #[arg(long, value_name = "FOLDER")]
     pub state: Option<PathBuf>,
+    /// Another registry of the same community; again for more. The same list may be given to all:
+    /// a registry knows itself.
+    #[arg(long, value_name = "HOST:PORT", value_parser = peer)]
+    pub peer: Vec<String>,
+    /// Address for its operator: `/status.json` says how it stands with its peers.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub admin: Option<SocketAddr>,
+}
+
+fn peer(text: &str) -> Result<String, String> {
+    let is_address = text.parse::<SocketAddr>().is_ok();
+    let named = text.rsplit_once(':').is_some_and(|(host, port)| {
+        host.parse::<HostName>().is_ok() && port.parse().is_ok_and(|port: u16| port > 0)
+    });
+    match is_address || named {
+        true => Ok(text.to_owned()),
+        false => Err("give a host and a port, e.g. b.example.org:7070".to_owned()),
+    }
 }
 
 /// Which running server is meant.

@@ -1,32 +1,46 @@
 //! The registry of a community on a socket (R11): `levee registry`.
 //!
-//! One task owns the pure `levee_registry::Registry`; each connection is a task that cuts lines,
-//! asks the owner through a bounded channel, and writes the answer. A connection is limited in
-//! rate, in line length and in idle time, and their number is limited, so that a bad one costs only
-//! itself.
+//! One task owns the pure `levee_registry::Mesh`; each connection is a task that cuts lines, asks
+//! the owner through a bounded channel, and writes the answer. With peers, a task for each opens
+//! the link to it, and a connection that greets as a registry becomes a link. A connection is
+//! limited in rate, in line length and in idle time, and their number is limited, so that a bad one
+//! costs only itself.
 
+mod admin;
 mod connection;
+mod dialer;
 mod gate;
+mod linking;
+mod peers;
+mod pump;
+mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::Clock;
-use levee_registry::{Asker, Change, Input, Output, Registry, RegistryLimits};
+use levee_registry::{
+    Asker, Change, LinkCounts, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, RegistryLimits, Side,
+};
+use levee_vocab::{Random, Timestamp};
 use levee_wire::MessageBudget;
+use levee_wire::mesh::{Message, RegistryId};
 use levee_wire::registry::{Refusal, Reply, Request};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinSet};
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 
 use crate::community_socket;
-use crate::trust::Trust;
-use connection::{Connection, End};
+use crate::trust::{Trust, unix_now};
+pub use admin::serve_status;
+use connection::{Connection, End, Home};
+use peers::{OpenLink, Peers};
+pub use status::{MeshStatus, PeerStatus, StatusDesk};
 
 /// What a registry on a socket needs to know.
 #[derive(Clone, Debug)]
@@ -45,6 +59,10 @@ pub struct RegistryServerSettings {
     pub requests_burst: u32,
     /// Most requests a second on average.
     pub requests_per_second: u32,
+    /// The other registries, `host:port` each; may name this one too.
+    pub peers: Vec<String>,
+    /// How often registries compare what they know.
+    pub rules: MeshRules,
 }
 
 impl Default for RegistryServerSettings {
@@ -60,11 +78,14 @@ impl Default for RegistryServerSettings {
             // A site asks twice in ten seconds; a rescue server asks once for each caller.
             requests_burst: 100,
             requests_per_second: 20,
+            peers: Vec::new(),
+            rules: MeshRules::default(),
         }
     }
 }
 
-/// Answers sites on `listener` until `stop` is ready; open connections are then closed.
+/// Answers sites on `listener` until `stop` is ready, and keeps up with the peers; open connections
+/// are then closed.
 ///
 /// Dropped half-way, all its connections are closed and what it knew is forgotten.
 pub async fn run(
@@ -73,22 +94,100 @@ pub async fn run(
     trust: Arc<Trust>,
     stop: impl Future<Output = ()>,
 ) {
-    let (questions, inbox) = mpsc::channel(QUESTIONS_MAX);
-    let server = Server {
-        registry: Registry::new(settings.limits.clone()),
+    let parts = (listener, settings, trust);
+    run_with(parts, desk(), stop).await;
+}
+
+/// Where one can ask a registry how it stands, and what to run it with.
+pub fn desk() -> (StatusDesk, Inbox) {
+    let (events, inbox) = mpsc::channel(EVENTS_MAX);
+    (StatusDesk::new(events), Inbox(inbox))
+}
+
+/// What a registry is told, to be given to [`run_with`].
+pub struct Inbox(mpsc::Receiver<Event>);
+
+/// As [`run`], and answers at the desk.
+///
+/// Dropped half-way, as [`run`].
+pub async fn run_with(
+    (listener, settings, trust): (TcpListener, RegistryServerSettings, Arc<Trust>),
+    (desk, Inbox(inbox)): (StatusDesk, Inbox),
+    stop: impl Future<Output = ()>,
+) {
+    let events = desk.events();
+    let mut random = Random::from_seed(getrandom::u64().unwrap_or(0x5EED));
+    let rules = settings.rules.clone();
+    let own = RegistryId(random.next_bits());
+    let mesh = Mesh::new(settings.limits.clone(), rules, random.fork());
+    let (linked, _) = watch::channel(BTreeSet::new());
+    let mut server = Server {
+        mesh,
+        own,
+        peers: Peers::new(&settings.peers),
+        links: BTreeMap::new(),
+        opened: 0,
+        linked,
+        dialers: JoinSet::new(),
+        address: listener
+            .local_addr()
+            .map_or_else(|_| String::new(), |a| a.to_string()),
+        begun: Clock.now(),
+        counts: Counts::default(),
         settings,
         trust,
-        questions,
+        events,
         tasks: JoinSet::new(),
         askers: BTreeMap::new(),
         waiting: BTreeMap::new(),
         asked: 0,
         warnings: MessageBudget::new(WARNINGS_BURST, WARNINGS_PER_SECOND),
     };
+    server.dial(&mut random);
     tokio::select! {
         () = server.serve(listener, inbox) => {}
         () = stop => {}
     }
+}
+
+/// What its tasks tell the owner of the registry.
+enum Event {
+    /// A site asks.
+    Asked(Question),
+    /// Somebody at this address says that it is a registry.
+    IsPeer {
+        address: IpAddr,
+        answer: oneshot::Sender<bool>,
+    },
+    /// The name of a peer was looked up.
+    PeerFound { peer: usize, addresses: Vec<IpAddr> },
+    /// A peer has said who it is, and that there is a link already.
+    PeerKnown { peer: usize, registry: RegistryId },
+    /// There is no link to a peer.
+    PeerAway { peer: usize, trouble: String },
+    /// Another registry has said who it is.
+    Greeted {
+        greeting: Greeting,
+        peer: Option<usize>,
+    },
+    /// Another registry said this.
+    Heard { link: LinkId, message: Message },
+    /// A link can take more.
+    LinkReady(LinkId),
+    /// A link has ended.
+    LinkClosed(LinkId),
+    /// Somebody wants to know how it stands.
+    StatusAsked(oneshot::Sender<MeshStatus>),
+}
+
+/// A link that could be opened.
+struct Greeting {
+    registry: RegistryId,
+    side: Side,
+    place: String,
+    outbox: mpsc::Sender<Vec<u8>>,
+    /// The number of the link; none where another one stays.
+    answer: oneshot::Sender<Option<LinkId>>,
 }
 
 /// A request on its way from a connection to the registry.
@@ -98,11 +197,31 @@ struct Question {
     answer: oneshot::Sender<Reply>,
 }
 
+/// What was counted since the start.
+#[derive(Clone, Debug, Default)]
+struct Counts {
+    requests: u64,
+    refused: BTreeMap<Refusal, u64>,
+    /// Of links that have ended.
+    links: LinkCounts,
+}
+
 struct Server {
-    registry: Registry,
+    mesh: Mesh,
+    own: RegistryId,
+    peers: Peers,
+    links: BTreeMap<LinkId, OpenLink>,
+    /// Links so far: their numbers.
+    opened: u64,
+    /// For the dialers.
+    linked: watch::Sender<BTreeSet<RegistryId>>,
+    dialers: JoinSet<()>,
+    address: String,
+    begun: Timestamp,
+    counts: Counts,
     settings: RegistryServerSettings,
     trust: Arc<Trust>,
-    questions: mpsc::Sender<Question>,
+    events: mpsc::Sender<Event>,
     tasks: JoinSet<End>,
     /// Who is connected, by task.
     askers: BTreeMap<Id, SocketAddr>,
@@ -113,9 +232,9 @@ struct Server {
 }
 
 impl Server {
-    async fn serve(mut self, listener: TcpListener, mut inbox: mpsc::Receiver<Question>) {
+    async fn serve(mut self, listener: TcpListener, mut inbox: mpsc::Receiver<Event>) {
         loop {
-            let deadline = self.registry.next_deadline();
+            let deadline = self.mesh.next_deadline();
             let wait = deadline.map(|deadline| deadline.since(Clock.now()));
             tokio::select! {
                 accepted = listener.accept() => match accepted {
@@ -126,7 +245,7 @@ impl Server {
                         sleep(ACCEPT_PAUSE).await;
                     }
                 },
-                Some(question) = inbox.recv() => self.ask(question),
+                Some(event) = inbox.recv() => self.take(event),
                 Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
                     match ended {
                         Ok((task, end)) => self.note_end(task, &end),
@@ -134,7 +253,7 @@ impl Server {
                     }
                 },
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {
-                    self.happens(Input::TimerFired);
+                    self.happens(MeshInput::TimerFired);
                 }
             }
         }
@@ -155,12 +274,41 @@ impl Server {
         if let Err(failure) = community_socket::prepare(&stream) {
             debug!(%address, %failure, "cannot set the options of a connection");
         }
-        let parts = (self.questions.clone(), self.settings.clone());
-        let trust = Arc::clone(&self.trust);
-        let task = self
-            .tasks
-            .spawn(Connection::hold(stream, address, trust, parts));
+        let home = Home {
+            own: self.own,
+            events: self.events.clone(),
+            trust: Arc::clone(&self.trust),
+            settings: self.settings.clone(),
+        };
+        let task = self.tasks.spawn(Connection::hold(stream, address, home));
         self.askers.insert(task.id(), address);
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Asked(question) => self.ask(question),
+            Event::IsPeer { address, answer } => {
+                // Who has hung up does not want to know.
+                let _ = answer.send(self.peers.are_at(address));
+            }
+            Event::PeerFound { peer, addresses } => self.peers.found(peer, addresses),
+            Event::PeerKnown { peer, registry } => self.peers.linked(peer, registry),
+            Event::PeerAway { peer, trouble } => self.peers.away(peer, trouble),
+            Event::Greeted { greeting, peer } => self.greeted(greeting, peer),
+            Event::Heard { link, message } => {
+                let clock = unix_now().0;
+                self.happens(MeshInput::MessageReceived {
+                    link,
+                    message,
+                    clock,
+                });
+            }
+            Event::LinkReady(link) => self.say(link),
+            Event::LinkClosed(link) => self.link_closed(link),
+            Event::StatusAsked(answer) => {
+                let _ = answer.send(self.status());
+            }
+        }
     }
 
     fn ask(&mut self, question: Question) {
@@ -171,22 +319,32 @@ impl Server {
         let asker = Asker {
             connection,
             address,
+            clock: unix_now().0,
         };
         let request = question.request;
-        self.happens(Input::RequestReceived { asker, request });
+        self.counts.requests += 1;
+        self.happens(MeshInput::RequestReceived { asker, request });
     }
 
-    fn happens(&mut self, input: Input) {
-        for output in self.registry.handle(Clock.now(), input) {
+    fn happens(&mut self, input: MeshInput) {
+        for output in self.mesh.handle(Clock.now(), input) {
             match output {
-                Output::Answer { connection, reply } => {
+                MeshOutput::Answer { connection, reply } => {
+                    if let Reply::Refused(refusal) = &reply {
+                        *self.counts.refused.entry(*refusal).or_default() += 1;
+                    }
                     if let Some(answer) = self.waiting.remove(&connection) {
                         // Who has hung up does not want to know.
                         let _ = answer.send(reply);
                     }
                 }
-                Output::Announce(change) => log(&change),
+                MeshOutput::Announce(change) => log(&change),
+                MeshOutput::CloseLink(link) => self.link_silent(link),
             }
+        }
+        let with_mail: Vec<LinkId> = self.mesh.links_with_mail().collect();
+        for link in with_mail {
+            self.say(link);
         }
     }
 
@@ -197,6 +355,7 @@ impl Server {
         match end {
             End::Closed => debug!(%address, "connection to the registry closed"),
             End::Idle => debug!(%address, "connection to the registry closed: idle"),
+            End::LinkEnded(why) => info!(%address, "link from another registry ended: {why}"),
             End::Dropped(why) => self.warn(address, why),
             End::Panicked => self.warn(address, "a fault of ours"),
         }
@@ -222,8 +381,8 @@ fn log(change: &Change) {
 
 /// Said to who asks too fast, before the connection is closed.
 const TOO_MANY: Reply = Reply::Refused(Refusal::TooMany);
-/// Each connection has at most one question under way.
-const QUESTIONS_MAX: usize = 1024;
+/// Each connection has at most one question or message under way.
+const EVENTS_MAX: usize = 1024;
 /// Enough to see what is going on, too little to fill a disk.
 const WARNINGS_BURST: u32 = 50;
 const WARNINGS_PER_SECOND: u32 = 5;

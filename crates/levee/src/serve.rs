@@ -4,6 +4,7 @@
 //! Every socket is bound before anything else is started, so a taken port is told in a sentence and
 //! changes nothing. What runs then is in `node.rs`.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,11 +69,16 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
         registries: vec![],
         period: LIST_PERIOD,
     };
+    settings.peers.clone_from(&registry.peer);
     small_runtime()?.block_on(async {
         let listener = TcpListener::bind(registry.listen)
             .await
             .map_err(|error| format!("cannot bind {}: {error}", registry.listen))?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let admin = match registry.admin {
+            Some(admin) => Some(bind_admin(admin).await?),
+            None => None,
+        };
         let mut stop = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
         println!("levee registry: ready on {address}");
         let stopped = async {
@@ -82,7 +88,19 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
             }
         };
         let list = tokio::spawn(keep_list(Arc::clone(&trust), sources));
-        registry_server::run(listener, settings, trust, stopped).await;
+        let parts = (listener, settings, trust);
+        let (desk, inbox) = registry_server::desk();
+        let status = desk.clone();
+        let shown = async {
+            match admin {
+                Some(admin) => registry_server::serve_status(admin, status).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = registry_server::run_with(parts, (desk, inbox), stopped) => {}
+            () = shown => {}
+        }
         list.abort();
         Ok(())
     })
@@ -97,6 +115,14 @@ fn trust(registry: &Registry) -> Result<Arc<Trust>, String> {
         members: registry.members.clone(),
     };
     Trust::open(&settings, state).map(Arc::new)
+}
+
+async fn bind_admin(address: SocketAddr) -> Result<TcpListener, String> {
+    let told = |error: std::io::Error| format!("cannot bind {address}: {error}");
+    let listener = TcpListener::bind(address).await.map_err(told)?;
+    let bound = listener.local_addr().map_err(told)?;
+    println!("levee registry: admin on {bound}");
+    Ok(listener)
 }
 
 /// Until somebody wants this process to end: SIGINT or SIGTERM.

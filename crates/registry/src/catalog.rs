@@ -7,9 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
-use levee_wire::registry::Proof;
+use levee_wire::registry::{Entry, Proof};
+
+use crate::departed::{Departed, Memorial, Parting};
+use crate::sums::{Bucket, Sums, Version};
 
 /// An entry and how long it is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,24 +47,58 @@ pub enum Change {
     Expired(HostName),
 }
 
-/// All entries.
-#[derive(Clone, Debug, Default)]
+/// All entries, and what is remembered of those that are gone.
+#[derive(Clone, Debug)]
 pub struct Catalog {
     entries: BTreeMap<HostName, Held>,
     /// Largest offer first, then by name, so that equal offers always come in the same order.
     by_free: BTreeSet<(Reverse<ByteRate>, HostName)>,
     by_expiry: BTreeSet<(Timestamp, HostName)>,
     by_owner: BTreeMap<IpAddr, usize>,
+    memorial: Memorial,
+    /// What other registries are told of, by bucket.
+    by_bucket: BTreeMap<Bucket, BTreeSet<HostName>>,
+    sums: Sums,
 }
 
+/// The newest that is known of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known<'a> {
+    /// Its entry.
+    Here(&'a Held),
+    /// That its entry is gone.
+    Gone(&'a Departed),
+}
+
+/// How long a name that is gone is remembered beyond the end of its entry: as long as a message may
+/// be on its way. A link between registries that is silent for longer has long been cut.
+pub const MEMORY: Duration = Duration::from_secs(60);
+
 impl Catalog {
+    /// An empty catalog that remembers at most `departed_max` names that are gone.
+    pub fn new(departed_max: usize) -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            by_free: BTreeSet::new(),
+            by_expiry: BTreeSet::new(),
+            by_owner: BTreeMap::new(),
+            memorial: Memorial::new(departed_max),
+            by_bucket: BTreeMap::new(),
+            sums: Sums::default(),
+        }
+    }
+
     /// Keeps `held` in the place of what its site had before.
     pub fn put(&mut self, held: Held) -> Change {
-        let before = self.take(&held.site.host.clone());
         let name = held.site.host.clone();
+        if let Some(departed) = self.memorial.take(&name) {
+            self.unshare_departed(&name, &departed);
+        }
+        let before = self.take(&name);
         self.by_free.insert((Reverse(held.free), name.clone()));
         self.by_expiry.insert((held.expires, name.clone()));
         *self.by_owner.entry(held.owner).or_default() += 1;
+        self.share(&name, held.version());
         self.entries.insert(name, held.clone());
         match before {
             Some(_) => Change::Renewed(held),
@@ -68,9 +106,18 @@ impl Catalog {
         }
     }
 
-    /// Forgets the entry of `site`; none if there was none.
-    pub fn remove(&mut self, site: &HostName) -> Option<Change> {
-        self.take(site).map(|held| Change::Removed(held.site.host))
+    /// Remembers that `site` is gone, in the place of an entry that it had; tells only if it had
+    /// one.
+    pub fn depart(&mut self, site: &HostName, departed: Departed) -> Option<Change> {
+        if let Some(before) = self.memorial.take(site) {
+            self.unshare_departed(site, &before);
+        }
+        let held = self.take(site);
+        self.share_departed(site, &departed);
+        if let Some((forgotten, was)) = self.memorial.put(site.clone(), departed) {
+            self.unshare_departed(&forgotten, &was);
+        }
+        held.map(|held| Change::Removed(held.site.host))
     }
 
     /// Forgets every entry whose time has come.
@@ -80,15 +127,44 @@ impl Catalog {
             if expires > now {
                 break;
             }
-            self.take(&name);
+            let version = self.entries.get(&name).map(Held::version);
+            let departed = Departed {
+                version: version.expect("every entry is in the index of ends"),
+                until: expires + MEMORY,
+                parting: Parting::Expired,
+            };
+            self.depart(&name, departed);
             changes.push(Change::Expired(name));
+        }
+        while let Some((name, departed)) = self.memorial.forget_one(now) {
+            self.unshare_departed(&name, &departed);
         }
         changes
     }
 
-    /// When the next entry expires.
+    /// The newest that is known of `site`.
+    pub fn known(&self, site: &HostName) -> Option<Known<'_>> {
+        let here = self.entries.get(site).map(Known::Here);
+        here.or_else(|| self.memorial.find(site).map(Known::Gone))
+    }
+
+    /// Names in these buckets of `group`, one bit each, of which other registries are told.
+    pub fn names_in(&self, group: u8, buckets: u32) -> Vec<HostName> {
+        let wanted = (0_u8..32).filter(|bucket| buckets >> bucket & 1 == 1);
+        let found = wanted.filter_map(|bucket| self.by_bucket.get(&Bucket { group, bucket }));
+        found.flatten().cloned().collect()
+    }
+
+    /// What is known, in few numbers.
+    pub const fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// When the next entry expires, or is forgotten.
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.by_expiry.first().map(|(expires, _)| *expires)
+        let expiry = self.by_expiry.first().map(|(expires, _)| *expires);
+        let end = self.memorial.next_end();
+        expiry.into_iter().chain(end).min()
     }
 
     /// The entry of `site`.
@@ -122,6 +198,7 @@ impl Catalog {
             is_free_indexed && is_expiry_indexed,
             "every entry is in both indices"
         );
+        self.unshare(name, held.version());
         let count = self.by_owner.entry(held.owner).or_default();
         *count -= 1;
         if *count == 0 {
@@ -129,4 +206,75 @@ impl Catalog {
         }
         Some(held)
     }
+
+    fn share(&mut self, name: &HostName, version: Version) {
+        self.sums.toggle(name, version);
+        let bucket = self.by_bucket.entry(Bucket::of(name)).or_default();
+        bucket.insert(name.clone());
+    }
+
+    fn unshare(&mut self, name: &HostName, version: Version) {
+        self.sums.toggle(name, version);
+        if let Some(bucket) = self.by_bucket.get_mut(&Bucket::of(name)) {
+            bucket.remove(name);
+        }
+    }
+
+    fn share_departed(&mut self, name: &HostName, departed: &Departed) {
+        match departed.parting {
+            Parting::Deregistered(_) => self.share(name, departed.version),
+            Parting::Expired => {}
+        }
+    }
+
+    fn unshare_departed(&mut self, name: &HostName, departed: &Departed) {
+        match departed.parting {
+            Parting::Deregistered(_) => self.unshare(name, departed.version),
+            Parting::Expired => {}
+        }
+    }
+}
+
+impl Held {
+    /// The entry as it is told, with what is left of its lifetime.
+    pub fn entry(&self, now: Timestamp) -> Entry {
+        Entry {
+            site: self.site.clone(),
+            rescue: self.rescue,
+            free: self.free,
+            lifetime: self.expires.since(now),
+            stamp: self.stamp,
+            proof: self.proof.clone(),
+        }
+    }
+
+    /// Which version of the site's entry this is.
+    pub fn version(&self) -> Version {
+        version_of(&self.entry(Timestamp::ZERO), self.owner)
+    }
+}
+
+impl Known<'_> {
+    /// Which version of the site's word this is.
+    pub fn version(&self) -> Version {
+        match self {
+            Self::Here(held) => held.version(),
+            Self::Gone(departed) => departed.version,
+        }
+    }
+}
+
+/// Which version `entry` is, if `owner` registered it. What is left of its lifetime says nothing.
+pub fn version_of(entry: &Entry, owner: IpAddr) -> Version {
+    let Entry { site, rescue, .. } = entry;
+    let free = entry.free.as_kilobytes();
+    let signature = entry
+        .proof
+        .as_ref()
+        .map_or("", |proof| proof.signature.as_str());
+    let text = format!(
+        "{} {} {rescue} {free} {owner} {signature}",
+        site.host, site.port
+    );
+    Version::entry(entry.stamp, &text)
 }

@@ -1,14 +1,25 @@
 //! The service registry of a community (R11): who is there, and what they offer.
 //!
 //! [`Catalog`] holds the entries, each with its lifetime, sorted by what they offer. [`Registry`]
-//! is what answers requests from it: who may register what, how much, and how long. Neither opens a
-//! socket or reads a clock; the shell carries lines, and another registry of a mesh, an SLP agent
-//! or an external store would hand in the same [`Input`]s and be told the same [`Change`]s.
+//! is what answers requests from it: who may register what, how much, and how long. [`Mesh`] keeps
+//! several registries alike. None opens a socket or reads a clock; the shell carries lines, and an
+//! SLP agent or an external store would hand in the same [`Input`]s and be told the same
+//! [`Change`]s.
 
 mod catalog;
+mod departed;
+mod limits;
+mod link;
+mod merge;
+mod mesh;
 mod registry;
+mod sums;
 
-pub use catalog::{Catalog, Change, Held};
-pub use registry::{
-    AddressRule, Asker, Input, Output, PrivateAddresses, Registry, RegistryLimits, RegistryView,
-};
+pub use catalog::{Catalog, Change, Held, Known};
+pub use departed::{Departed, Parting};
+pub use limits::{AddressRule, PrivateAddresses, RegistryLimits};
+pub use link::{LinkCounts, LinkId, LinkView, Side};
+pub use merge::Merged;
+pub use mesh::{Mesh, MeshInput, MeshOutput, MeshRules, MeshView};
+pub use registry::{Asker, Input, Output, Registry, RegistryView};
+pub use sums::{Bucket, Sums, Version};

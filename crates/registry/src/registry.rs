@@ -9,11 +9,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use levee_vocab::{HostName, Timestamp};
-use levee_wire::AddressRange;
-use levee_wire::registry::{Entry, Refusal, Reply, Request, Search};
+use levee_vocab::Timestamp;
+use levee_wire::registry::{Entry, Farewell, Refusal, Reply, Request, Search};
 
-use crate::catalog::{Catalog, Change, Held};
+use crate::catalog::{Catalog, Change, Held, Known, MEMORY, version_of};
+use crate::departed::{Departed, Parting};
+use crate::limits::RegistryLimits;
+use crate::sums::Version;
 
 /// Something that happened to a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,65 +52,15 @@ pub struct Asker {
     pub connection: u64,
     /// Address of the other end.
     pub address: IpAddr,
+    /// What the calendar showed when it came: milliseconds since 1970.
+    pub clock: u64,
 }
 
-/// Whose address a site may register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddressRule {
-    /// Its own: that from which it speaks.
-    AskersOwn,
-    /// Any; for communities that trust all who can reach the registry.
-    Any,
-}
-
-/// Whether addresses of inner networks may be registered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrivateAddresses {
-    /// No: a registry on the internet.
-    Refused,
-    /// Yes: a registry on one machine or in one network. A site that speaks from a private address
-    /// may then also register a public one, because it may stand behind an address translator.
-    Permitted,
-}
-
-/// How much a registry takes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RegistryLimits {
-    /// Most entries.
-    pub entries_max: usize,
-    /// Most entries that one address registers.
-    pub entries_per_address_max: usize,
-    /// Shortest lifetime that is granted.
-    pub lifetime_min: Duration,
-    /// Longest lifetime that is granted.
-    pub lifetime_max: Duration,
-    /// Most entries that one search finds.
-    pub found_max: usize,
-    /// Most entries that one search looks at: where one domain fills the registry, a search for
-    /// diverse ones must not cost all of it.
-    pub looked_at_max: usize,
-    /// Whose address may be registered.
-    pub address_rule: AddressRule,
-    /// Whether addresses of inner networks may be registered.
-    pub private_addresses: PrivateAddresses,
-}
-
-impl Default for RegistryLimits {
-    fn default() -> Self {
-        Self {
-            // Some 4 MB; a community beyond that wants a mesh.
-            entries_max: 10_000,
-            // Sites of one household or one small provider share an address.
-            entries_per_address_max: 64,
-            // Below this, registrations alone would keep a thousand sites' registry busy.
-            lifetime_min: Duration::from_secs(2),
-            // A site that died is offered for at most this long.
-            lifetime_max: Duration::from_secs(3600),
-            found_max: 64,
-            looked_at_max: 1024,
-            address_rule: AddressRule::AskersOwn,
-            private_addresses: PrivateAddresses::Refused,
-        }
+impl Asker {
+    /// The same, an IPv4 address in IPv6's clothes undressed.
+    fn canonical(self) -> Self {
+        let address = self.address.to_canonical();
+        Self { address, ..self }
     }
 }
 
@@ -126,14 +78,14 @@ pub struct RegistryView {
 /// A registry.
 #[derive(Clone, Debug)]
 pub struct Registry {
-    catalog: Catalog,
-    limits: RegistryLimits,
+    pub(crate) catalog: Catalog,
+    pub(crate) limits: RegistryLimits,
 }
 
 impl Registry {
     /// An empty registry.
     pub fn new(limits: RegistryLimits) -> Self {
-        let catalog = Catalog::default();
+        let catalog = Catalog::new(limits.entries_max);
         Self { catalog, limits }
     }
 
@@ -144,7 +96,7 @@ impl Registry {
         let answer = match input {
             Input::TimerFired => None,
             Input::RequestReceived { asker, request } => {
-                let (reply, change) = self.answer(now, asker.address.to_canonical(), request);
+                let (reply, change) = self.answer(now, asker.canonical(), request);
                 changes.extend(change);
                 let connection = asker.connection;
                 Some(Output::Answer { connection, reply })
@@ -172,22 +124,25 @@ impl Registry {
     fn answer(
         &mut self,
         now: Timestamp,
-        asker: IpAddr,
+        asker: Asker,
         request: Request,
     ) -> (Reply, Option<Change>) {
         match request {
             Request::Register(entry) => match self.register(now, asker, entry) {
-                Ok((lifetime, change)) => (Reply::Registered(lifetime), Some(change)),
+                Ok((lifetime, change)) => (Reply::Registered(lifetime), change),
                 Err(refusal) => (Reply::Refused(refusal), None),
             },
-            Request::Deregister(farewell) => match self.deregister(asker, &farewell.site) {
+            Request::Deregister(farewell) => match self.deregister(asker, farewell) {
                 Ok(change) => (Reply::Removed(u32::from(change.is_some())), change),
                 Err(refusal) => (Reply::Refused(refusal), None),
             },
             Request::Search(search) => (Reply::Found(self.search(now, &search)), None),
             Request::Query(site) => {
-                let found = self.catalog.find(&site).map(|held| entry(now, held));
-                (Reply::Found(found.into_iter().collect()), None)
+                let found = match self.catalog.known(&site) {
+                    Some(Known::Here(held)) => vec![held.entry(now)],
+                    Some(Known::Gone(_)) | None => Vec::new(),
+                };
+                (Reply::Found(found), None)
             }
             Request::Unknown(_) => (Reply::Refused(Refusal::UnknownCommand), None),
         }
@@ -196,38 +151,60 @@ impl Registry {
     fn register(
         &mut self,
         now: Timestamp,
-        owner: IpAddr,
+        asker: Asker,
         entry: Entry,
-    ) -> Result<(Duration, Change), Refusal> {
-        self.check_address(owner, entry.rescue.ip())?;
-        match self.catalog.find(&entry.site.host) {
-            Some(held) if held.owner != owner => return Err(Refusal::Taken),
-            Some(_) => {}
-            None => self.check_room(owner)?,
-        }
+    ) -> Result<(Duration, Option<Change>), Refusal> {
         let limits = &self.limits;
+        limits.check_address(asker.address, entry.rescue.ip())?;
+        limits.check_stamp(entry.stamp, asker.clock)?;
+        let version = version_of(&entry, asker.address);
+        let known = self.catalog.known(&entry.site.host);
+        let newest = known.map_or(0, |known| known.version().stamp);
+        match known {
+            Some(Known::Here(held)) if held.owner != asker.address => return Err(Refusal::Taken),
+            // Said twice: its first answer was lost, or it says so to another registry as well.
+            Some(Known::Here(held)) if entry.stamp > 0 && held.version() == version => {
+                return Ok((held.expires.since(now), None));
+            }
+            _ if entry.stamp > 0 && entry.stamp <= newest => return Err(Refusal::Stale(newest)),
+            Some(Known::Here(_)) => {}
+            Some(Known::Gone(_)) | None => self.check_room(asker.address)?,
+        }
         let lifetime = entry
             .lifetime
-            .max(limits.lifetime_min)
-            .min(limits.lifetime_max);
+            .clamp(self.limits.lifetime_min, self.limits.lifetime_max);
         let change = self.catalog.put(Held {
             site: entry.site,
             rescue: entry.rescue,
             free: entry.free,
-            owner,
+            owner: asker.address,
             expires: now + lifetime,
-            stamp: entry.stamp,
+            stamp: match entry.stamp {
+                0 => asker.clock.max(newest + 1),
+                stamp => stamp,
+            },
             proof: entry.proof,
         });
-        Ok((lifetime, change))
+        Ok((lifetime, Some(change)))
     }
 
-    fn deregister(&mut self, asker: IpAddr, site: &HostName) -> Result<Option<Change>, Refusal> {
-        match self.catalog.find(site) {
-            Some(held) if held.owner != asker => Err(Refusal::Taken),
-            Some(_) => Ok(self.catalog.remove(site)),
-            None => Ok(None),
+    fn deregister(&mut self, asker: Asker, farewell: Farewell) -> Result<Option<Change>, Refusal> {
+        self.limits.check_stamp(farewell.stamp, asker.clock)?;
+        let Some(Known::Here(held)) = self.catalog.known(&farewell.site) else {
+            return Ok(None);
+        };
+        if held.owner != asker.address {
+            return Err(Refusal::Taken);
         }
+        if farewell.stamp > 0 && farewell.stamp < held.stamp {
+            return Err(Refusal::Stale(held.stamp));
+        }
+        let departed = Departed {
+            version: Version::farewell(farewell.stamp.max(held.stamp)),
+            until: held.expires + MEMORY,
+            parting: Parting::Deregistered(farewell.proof),
+        };
+        Ok(self.catalog.depart(&farewell.site, departed))
     }
 
     fn search(&self, now: Timestamp, search: &Search) -> Vec<Entry> {
@@ -247,28 +224,7 @@ impl Registry {
             *found <= most
         });
         let found = diverse.take(count_max.min(limits.found_max));
-        found.map(|held| entry(now, held)).collect()
-    }
-
-    fn check_address(&self, asker: IpAddr, address: IpAddr) -> Result<(), Refusal> {
-        let private = self.limits.private_addresses;
-        let is_permitted = match (AddressRange::of(address), private) {
-            (AddressRange::Public, _) => true,
-            (AddressRange::Private, PrivateAddresses::Permitted) => true,
-            (AddressRange::Private, PrivateAddresses::Refused) => false,
-            (AddressRange::Unusable, _) => false,
-        };
-        let is_trusted = match self.limits.address_rule {
-            AddressRule::Any => true,
-            AddressRule::AskersOwn => {
-                let is_neighbour = AddressRange::of(asker) == AddressRange::Private;
-                asker == address || private == PrivateAddresses::Permitted && is_neighbour
-            }
-        };
-        match is_permitted && is_trusted {
-            true => Ok(()),
-            false => Err(Refusal::AddressRefused),
-        }
+        found.map(|held| held.entry(now)).collect()
     }
 
     fn check_room(&self, owner: IpAddr) -> Result<(), Refusal> {
@@ -279,16 +235,5 @@ impl Registry {
             true => Ok(()),
             false => Err(Refusal::Full),
         }
-    }
-}
-
-fn entry(now: Timestamp, held: &Held) -> Entry {
-    Entry {
-        site: held.site.clone(),
-        rescue: held.rescue,
-        free: held.free,
-        lifetime: held.expires.since(now),
-        stamp: held.stamp,
-        proof: held.proof.clone(),
     }
 }

@@ -84,6 +84,21 @@ fn left(now: Timestamp, (entry, _, end): &(Entry, u8, Timestamp)) -> Entry {
     }
 }
 
+/// Without the stamps that the registry gives to sites that give none.
+fn unstamped(output: Output) -> Output {
+    match output {
+        Output::Answer {
+            connection,
+            reply: Reply::Found(mut found),
+        } => {
+            found.iter_mut().for_each(|entry| entry.stamp = 0);
+            let reply = Reply::Found(found);
+            Output::Answer { connection, reply }
+        }
+        Output::Answer { .. } | Output::Announce(_) => output,
+    }
+}
+
 fn limits() -> RegistryLimits {
     RegistryLimits {
         entries_max: 5,
@@ -162,14 +177,13 @@ proptest! {
                 }
                 Step::Ask { owner, request } => {
                     let reply = model.answer(now, owner, &request);
-                    let asker = Asker { connection: 1, address: address(owner) };
+                    let asker = Asker { connection: 1, address: address(owner), clock: 0 };
                     let outputs = registry.handle(now, Input::RequestReceived { asker, request });
-                    prop_assert_eq!(
-                        outputs.last(),
-                        Some(&Output::Answer { connection: 1, reply })
-                    );
+                    let answer = outputs.into_iter().last().map(unstamped);
+                    prop_assert_eq!(answer, Some(Output::Answer { connection: 1, reply }));
+                    // It also wakes to forget those that are gone.
                     let first = model.list.iter().map(|(_, _, end)| *end).min();
-                    prop_assert_eq!(registry.next_deadline(), first);
+                    prop_assert!(first.is_none() || registry.next_deadline() <= first);
                     prop_assert_eq!(registry.view().entries, model.list.len());
                 }
             }

@@ -21,6 +21,7 @@ fn says(registry: &mut Registry, seconds: u64, from: &str, line: &str) -> String
     let asker = Asker {
         connection: 5,
         address,
+        clock: seconds * 1000,
     };
     let outputs = registry.handle(at(seconds), Input::RequestReceived { asker, request });
     let mut text = Vec::new();
@@ -40,7 +41,18 @@ fn says(registry: &mut Registry, seconds: u64, from: &str, line: &str) -> String
         .replace("1 200 OK", "OK")
 }
 
+/// Without the stamps that the registry itself has given.
 fn check(registry: &mut Registry, seconds: u64, from: &str, line: &str, expected: &[&str]) {
+    let answer = says(registry, seconds, from, line);
+    let plain = answer.lines().map(|line| match line.split_once(" stamp=") {
+        Some((entry, _)) if !line.starts_with("1 4") => entry,
+        Some(_) | None => line,
+    });
+    assert_eq!(plain.collect::<Vec<_>>(), expected, "{line}");
+}
+
+/// With them.
+fn check_all(registry: &mut Registry, seconds: u64, from: &str, line: &str, expected: &[&str]) {
     let answer = says(registry, seconds, from, line);
     assert_eq!(answer.lines().collect::<Vec<_>>(), expected, "{line}");
 }
@@ -148,8 +160,11 @@ fn an_entry_lives_until_its_time_is_over_even_when_the_timer_is_late() {
     assert_eq!(r.next_deadline(), Some(at(40)));
     assert_eq!(r.handle(at(39), Input::TimerFired), []);
     check(&mut r, 40, TWO, "SEARCH 9", &["OK 0"]);
-    assert_eq!(r.next_deadline(), None);
+    // That it is gone is remembered for a minute.
+    assert_eq!(r.next_deadline(), Some(at(100)));
     assert_eq!(r.handle(at(50), Input::TimerFired), []);
+    assert_eq!(r.handle(at(100), Input::TimerFired), []);
+    assert_eq!(r.next_deadline(), None);
 }
 
 #[test]
@@ -355,6 +370,7 @@ fn an_unknown_command_is_answered_and_does_no_harm() {
     let address: IpAddr = ONE.parse().unwrap();
     let request = levee_wire::registry::Request::Unknown("X".into());
     let asker = Asker {
+        clock: 0,
         connection: 1,
         address,
     };
@@ -393,10 +409,52 @@ fn a_search_finds_at_most_so_many_of_one_domain() {
 }
 
 #[test]
+fn of_two_registrations_the_one_with_the_larger_stamp_counts() {
+    let mut r = registry();
+    let line =
+        |rate: u64, stamp: u64| format!("REGISTER a.com 80 8.0.0.1 7401 {rate} 30 stamp={stamp}");
+    check(&mut r, 0, ONE, &line(5, 70), &["OK 30"]);
+    let stale = "1 412 Stale stamp=70 is known here";
+    check(&mut r, 1, ONE, &line(6, 69), &[stale]);
+    check(&mut r, 1, ONE, &line(6, 70), &[stale]);
+    // The same said twice is no mistake, and makes nothing live longer.
+    check(&mut r, 1, ONE, &line(5, 70), &["OK 29"]);
+    check(&mut r, 1, ONE, &line(6, 71), &["OK 30"]);
+    check(
+        &mut r,
+        2,
+        ONE,
+        "DEREGISTER a.com stamp=70",
+        &["1 412 Stale stamp=71 is known here"],
+    );
+    check(&mut r, 2, ONE, "DEREGISTER a.com stamp=72", &["OK 1"]);
+    check(
+        &mut r,
+        3,
+        ONE,
+        &line(5, 72),
+        &["1 412 Stale stamp=72 is known here"],
+    );
+    let future = "1 422 Stamp from the future: set your clock";
+    check(&mut r, 3, ONE, &line(5, 603_001), &[future]);
+    check(&mut r, 3, ONE, &line(5, 603_000), &["OK 30"]);
+    // Who counts nothing is counted for.
+    check(
+        &mut r,
+        3,
+        ONE,
+        "REGISTER a.com 80 8.0.0.1 7401 7 30",
+        &["OK 30"],
+    );
+    let found = "a.com 80 8.0.0.1 7401 7 30 stamp=603001";
+    check_all(&mut r, 3, TWO, "QUERY a.com", &[found, "OK 1"]);
+}
+
+#[test]
 fn stamp_and_proof_are_passed_on_as_they_came() {
     let mut r = registry();
     let line = "REGISTER a.com 80 8.0.0.1 7401 5 30 stamp=7 key=ed25519:K sig=S";
     check(&mut r, 0, ONE, line, &["OK 30"]);
     let found = "a.com 80 8.0.0.1 7401 5 20 stamp=7 key=ed25519:K sig=S asked=30";
-    check(&mut r, 10, TWO, "QUERY a.com", &[found, "OK 1"]);
+    check_all(&mut r, 10, TWO, "QUERY a.com", &[found, "OK 1"]);
 }

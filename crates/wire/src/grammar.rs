@@ -54,6 +54,7 @@ pub fn leading_number(line: &[u8]) -> Option<u32> {
 }
 
 /// The words of a line, taken one after the other.
+#[derive(Clone)]
 pub(crate) struct Words<'a> {
     words: SplitAsciiWhitespace<'a>,
 }
@@ -115,6 +116,12 @@ impl<'a> Words<'a> {
     /// The rest, without taking it.
     pub(crate) fn all(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         self.words.clone()
+    }
+
+    /// What follows the fixed parameters.
+    pub(crate) fn skip_fixed(mut self) -> Self {
+        while self.optional().is_some() {}
+        self
     }
 
     /// The rest as keys and values.

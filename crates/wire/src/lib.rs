@@ -1,7 +1,7 @@
 //! Bytes to values and back, for every protocol that Levee owns or speaks over lines of text.
 //!
-//! [`LineReader`] cuts a stream into lines, [`rescue`] and [`registry`] say what a line means,
-//! [`RescueSession`] is one side of a rescue link from the first line to the last, and
+//! [`LineReader`] cuts a stream into lines, [`rescue`], [`registry`] and [`mesh`] say what a line
+//! means, [`RescueSession`] is one side of a rescue link from the first line to the last,
 //! [`ProxyHeader`] is the PROXY protocol, and [`BackWord`] is what a visitor carries from one
 //! server to another. Bytes from outside meet this crate first, so nothing in it panics on them,
 //! and nothing in it grows with them. It opens no socket and reads no clock.
@@ -11,6 +11,7 @@ mod back;
 mod grammar;
 mod integrity_words;
 mod line;
+pub mod mesh;
 mod message_budget;
 mod peers_words;
 mod proxy_header;

@@ -1,9 +1,13 @@
-//! One connection to the registry: lines in, answers out, one at a time.
+//! One connection to the registry: lines in, answers out, one at a time; until it says that it is
+//! another registry, and becomes a link of the mesh.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use levee_net::Clock;
+use levee_registry::Side;
+use levee_trust::Deed;
+use levee_wire::mesh::{RegistryId, Welcome, parse_hello};
 use levee_wire::registry::{Refusal, Reply, ReplyLine, Request, parse_list_request, parse_request};
 use levee_wire::{LINE_MAX, LineReader, MessageBudget, leading_number};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,22 +16,41 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::{Gate, told};
-use super::{Question, RegistryServerSettings, TOO_MANY};
-use crate::trust::{Channel, CommunityStream, Denied, Trust};
+use super::pump::Pump;
+use super::{Event, Greeting, Question, RegistryServerSettings, TOO_MANY};
+use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 
 pub(super) struct Connection {
     stream: CommunityStream,
     address: IpAddr,
     gate: Gate,
-    questions: mpsc::Sender<Question>,
-    settings: RegistryServerSettings,
+    /// Who has proved to be at the other end.
+    asker: Counterpart,
+    home: Home,
     budget: MessageBudget,
+}
+
+/// The registry that was connected to.
+pub(super) struct Home {
+    pub(super) own: RegistryId,
+    pub(super) events: mpsc::Sender<Event>,
+    pub(super) trust: Arc<Trust>,
+    pub(super) settings: RegistryServerSettings,
+}
+
+/// Another registry, and what came with its greeting.
+struct Hello {
+    number: u32,
+    registry: RegistryId,
+    reader: LineReader,
+    rest: Vec<u8>,
 }
 
 /// How a connection ended.
 #[derive(Debug)]
 pub(super) enum End {
     Closed,
+    LinkEnded(String),
     Idle,
     Dropped(String),
     Panicked,
@@ -35,14 +58,9 @@ pub(super) enum End {
 
 impl Connection {
     /// Talks with who has just connected, after a handshake in a closed community.
-    pub(super) async fn hold(
-        stream: TcpStream,
-        peer: SocketAddr,
-        trust: Arc<Trust>,
-        (questions, settings): (mpsc::Sender<Question>, RegistryServerSettings),
-    ) -> End {
-        let wait = settings.write_wait;
-        let accepting = timeout(wait, trust.accept(stream, Channel::Registry)).await;
+    pub(super) async fn hold(stream: TcpStream, peer: SocketAddr, home: Home) -> End {
+        let wait = home.settings.write_wait;
+        let accepting = timeout(wait, home.trust.accept(stream, Channel::Registry)).await;
         let accepted = accepting.unwrap_or_else(|_| {
             let told = format!("no handshake within {} s", wait.as_secs());
             Err(Denied::NoKey(told))
@@ -51,39 +69,134 @@ impl Connection {
             Ok(accepted) => accepted,
             Err(why) => return dropped(why),
         };
+        let settings = &home.settings;
         let budget = MessageBudget::new(settings.requests_burst, settings.requests_per_second);
         let mut connection = Self {
             stream,
             address: peer.ip().to_canonical(),
-            gate: Gate::new(trust, asker, peer.to_string()),
-            questions,
-            settings,
+            gate: Gate::new(Arc::clone(&home.trust), asker, peer.to_string()),
+            asker,
+            home,
             budget,
         };
         match connection.converse().await {
-            Ok(()) => End::Closed,
+            Ok(Some(hello)) => connection.link(hello).await,
+            Ok(None) => End::Closed,
             Err(end) => end,
         }
     }
 
-    async fn converse(&mut self) -> Result<(), End> {
+    async fn converse(&mut self) -> Result<Option<Hello>, End> {
         let mut reader = LineReader::new(LINE_MAX);
         let mut buffer = [0; READ_MAX];
-        let mut idle_at = Instant::now() + self.settings.idle_max;
+        let mut idle_at = Instant::now() + self.home.settings.idle_max;
         loop {
             let read = timeout_at(idle_at, self.stream.read(&mut buffer)).await;
             let count = match read {
                 Err(_) if reader.is_inside_line() => return Err(dropped("half a line")),
                 Err(_) => return Err(End::Idle),
-                Ok(Ok(0) | Err(_)) => return Ok(()),
+                Ok(Ok(0) | Err(_)) => return Ok(None),
                 Ok(Ok(count)) => count,
             };
             let mut rest = &buffer[..count];
             while let Some(line) = reader.next_line(&mut rest).map_err(dropped)? {
+                if let Some(hello) = parse_hello(line) {
+                    let (number, registry) = hello.map_err(dropped)?;
+                    let rest = rest.to_vec();
+                    return Ok(Some(Hello {
+                        number,
+                        registry,
+                        reader,
+                        rest,
+                    }));
+                }
                 self.take_line(line).await?;
-                idle_at = Instant::now() + self.settings.idle_max;
+                idle_at = Instant::now() + self.home.settings.idle_max;
             }
         }
+    }
+
+    /// Another registry has greeted.
+    async fn link(mut self, hello: Hello) -> End {
+        let (outbox, inbox) = mpsc::channel(1);
+        let (answer, answered) = oneshot::channel();
+        let greeting = Greeting {
+            registry: hello.registry,
+            side: Side::Acceptor,
+            place: self.address.to_string(),
+            outbox,
+            answer,
+        };
+        if let Err(text) = self.is_peer().await {
+            let end = dropped(format!("it says that it is a registry, but {text}"));
+            let refused = Welcome::Refused { code: 403, text };
+            let _ = self.welcome(hello.number, &refused).await;
+            return end;
+        }
+        // The welcome goes before anything that is owed.
+        let peer = None;
+        let greeted = self
+            .home
+            .events
+            .send(Event::Greeted { greeting, peer })
+            .await;
+        if greeted.is_err() {
+            return End::Closed;
+        }
+        let Ok(Some(link)) = answered.await else {
+            let _ = self
+                .welcome(hello.number, &Welcome::Already(self.home.own))
+                .await;
+            return End::Closed;
+        };
+        if self
+            .welcome(hello.number, &Welcome::Open(self.home.own))
+            .await
+            .is_err()
+        {
+            let _ = self.home.events.send(Event::LinkClosed(link)).await;
+            return End::Closed;
+        }
+        let pump = Pump {
+            link,
+            stream: self.stream,
+            trust: self.home.trust,
+            place: self.address.to_string(),
+            reader: hello.reader,
+            rest: hello.rest,
+            events: self.home.events,
+            outbox: inbox,
+        };
+        End::LinkEnded(pump.run().await)
+    }
+
+    /// In a closed community a registry is who the authority says is one; in an open one, who is at
+    /// the address of one of our peers.
+    async fn is_peer(&self) -> Result<(), String> {
+        let what = format!("mesh link from {}", self.address);
+        let permitted = self
+            .home
+            .trust
+            .permits(self.asker, Deed::SpreadEntries, &what);
+        permitted.map_err(|why| told(&why))?;
+        if self.home.trust.is_closed() {
+            return Ok(());
+        }
+        let (answer, answered) = oneshot::channel();
+        let address = self.address;
+        let asked = Event::IsPeer { address, answer };
+        // Both fail only when the registry stops.
+        let is_asked = self.home.events.send(asked).await.is_ok();
+        match is_asked && answered.await.unwrap_or(false) {
+            true => Ok(()),
+            false => Err(format!("{address} is no --peer of this registry")),
+        }
+    }
+
+    async fn welcome(&mut self, number: u32, welcome: &Welcome) -> Result<(), End> {
+        let mut bytes = Vec::new();
+        welcome.encode(number, &mut bytes);
+        self.write_bytes(&bytes).await
     }
 
     async fn take_line(&mut self, line: &[u8]) -> Result<(), End> {
@@ -134,8 +247,9 @@ impl Connection {
             answer,
         };
         // Both fail only when the registry stops.
-        self.questions
-            .send(question)
+        self.home
+            .events
+            .send(Event::Asked(question))
             .await
             .map_err(|_| End::Closed)?;
         answered.await.map_err(|_| End::Closed)
@@ -152,7 +266,7 @@ impl Connection {
             self.stream.write_all(bytes).await?;
             self.stream.flush().await
         };
-        match timeout(self.settings.write_wait, writing).await {
+        match timeout(self.home.settings.write_wait, writing).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(End::Closed),
             Err(_) => Err(dropped("it does not take our answers")),

@@ -70,6 +70,7 @@ impl Directory {
         let asker = Asker {
             connection: 0,
             address,
+            clock: now.as_nanoseconds() / 1_000_000,
         };
         let input = Input::RequestReceived { asker, request };
         let outputs = self.registry.handle(now, input);

@@ -1,0 +1,196 @@
+//! Opens the link to one other registry, again and again.
+//!
+//! Pauses grow and are jittered. While there is a link to that registry, whoever opened it, nothing
+//! is tried. Its name is looked up for every attempt, since an address may change.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_registry::Side;
+use levee_trust::Deed;
+use levee_vocab::Random;
+use levee_wire::LineReader;
+use levee_wire::mesh::{RegistryId, Welcome, encode_hello, parse_welcome};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::lookup_host;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::pump::{Pump, reader};
+use super::{Event, Greeting};
+use crate::community_socket;
+use crate::trust::{Channel, CommunityStream, Trust};
+
+/// What opens the link to one registry.
+pub(super) struct Dialer {
+    /// Its number among the peers.
+    pub(super) peer: usize,
+    /// `host:port`.
+    pub(super) name: String,
+    /// Ourselves.
+    pub(super) own: RegistryId,
+    pub(super) trust: Arc<Trust>,
+    pub(super) events: mpsc::Sender<Event>,
+    /// To whom there are links.
+    pub(super) linked: watch::Receiver<BTreeSet<RegistryId>>,
+    pub(super) random: Random,
+}
+
+/// What came of an attempt.
+enum Attempt {
+    /// A link was there, and has ended.
+    Ended(String),
+    /// There is a link that the other side opened, or it is ourselves.
+    Already(RegistryId),
+    /// There is none.
+    Failed(String),
+}
+
+impl Dialer {
+    /// Runs for ever.
+    pub(super) async fn run(mut self) {
+        let mut pause = PAUSE_MIN;
+        let mut complained = String::new();
+        loop {
+            let trouble = match self.attempt().await {
+                Attempt::Already(registry) => {
+                    let peer = self.peer;
+                    let known = Event::PeerKnown { peer, registry };
+                    let _ = self.events.send(known).await;
+                    if registry == self.own {
+                        info!(peer = self.name, "this peer is ourselves");
+                        return;
+                    }
+                    self.wait_while_linked(registry).await;
+                    pause = PAUSE_MIN;
+                    continue;
+                }
+                Attempt::Ended(why) => {
+                    pause = PAUSE_MIN;
+                    complained.clear();
+                    why
+                }
+                Attempt::Failed(why) => why,
+            };
+            // Once for each kind of trouble, not for each attempt.
+            if trouble != complained {
+                warn!(peer = self.name, "no link to another registry: {trouble}");
+                complained.clone_from(&trouble);
+            }
+            let peer = self.peer;
+            let _ = self.events.send(Event::PeerAway { peer, trouble }).await;
+            sleep(pause.mul_f64(0.5 + 0.5 * self.random.fraction())).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn attempt(&self) -> Attempt {
+        let opened = timeout(ATTEMPT_WAIT, self.open()).await;
+        let (stream, lines, welcome, rest) = match opened {
+            Ok(Ok(opened)) => opened,
+            Ok(Err(trouble)) => return Attempt::Failed(trouble),
+            Err(_) => return Attempt::Failed("it does not answer".to_owned()),
+        };
+        let registry = match welcome {
+            Welcome::Open(registry) => registry,
+            Welcome::Already(registry) => return Attempt::Already(registry),
+            Welcome::Refused { code, text } => {
+                return Attempt::Failed(format!("it refuses us: {code} {text}"));
+            }
+        };
+        let (outbox, inbox) = mpsc::channel(1);
+        let (answer, answered) = oneshot::channel();
+        let greeting = Greeting {
+            registry,
+            side: Side::Opener,
+            place: self.name.clone(),
+            outbox,
+            answer,
+        };
+        let peer = Some(self.peer);
+        let _ = self.events.send(Event::Greeted { greeting, peer }).await;
+        let Ok(Some(link)) = answered.await else {
+            return Attempt::Already(registry);
+        };
+        info!(peer = self.name, %registry, "linked to another registry");
+        let pump = Pump {
+            link,
+            place: self.name.clone(),
+            stream,
+            trust: Arc::clone(&self.trust),
+            reader: lines,
+            rest,
+            events: self.events.clone(),
+            outbox: inbox,
+        };
+        Attempt::Ended(pump.run().await)
+    }
+
+    async fn open(&self) -> Result<(CommunityStream, LineReader, Welcome, Vec<u8>), String> {
+        let found = lookup_host(&self.name).await;
+        let found: Vec<SocketAddr> = found
+            .map_err(|error| format!("its name has no address: {error}"))?
+            .collect();
+        let (peer, addresses) = (self.peer, found.iter().map(SocketAddr::ip).collect());
+        let _ = self.events.send(Event::PeerFound { peer, addresses }).await;
+        let mut trouble = "its name has no address".to_owned();
+        for address in found {
+            match community_socket::connect(None, address).await {
+                Ok(stream) => {
+                    let stream = self.trust.connect(stream, Channel::Registry).await;
+                    let (stream, other) = stream.map_err(|error| error.to_string())?;
+                    let what = format!("registry at {address}");
+                    let permitted = self.trust.permits(other, Deed::SpreadEntries, &what);
+                    permitted.map_err(|why| why.to_string())?;
+                    return self.greet(stream).await;
+                }
+                Err(error) => trouble = format!("cannot connect to {address}: {error}"),
+            }
+        }
+        Err(trouble)
+    }
+
+    async fn greet(
+        &self,
+        mut stream: CommunityStream,
+    ) -> Result<(CommunityStream, LineReader, Welcome, Vec<u8>), String> {
+        let mut hello = Vec::new();
+        encode_hello(self.own, 1, &mut hello);
+        stream.write_all(&hello).await.map_err(|e| e.to_string())?;
+        stream.flush().await.map_err(|e| e.to_string())?;
+        let mut lines = reader();
+        let mut buffer = [0; 1024];
+        loop {
+            let count = stream.read(&mut buffer).await.map_err(|e| e.to_string())?;
+            if count == 0 {
+                return Err("it closed the connection".to_owned());
+            }
+            let mut rest = &buffer[..count];
+            let line = lines.next_line(&mut rest).map_err(|e| e.to_string())?;
+            if let Some(line) = line {
+                let welcome = parse_welcome(line);
+                let (_, welcome) = welcome.map_err(|e| format!("it is no registry: {e}"))?;
+                let rest = rest.to_vec();
+                return Ok((stream, lines, welcome, rest));
+            }
+        }
+    }
+
+    async fn wait_while_linked(&mut self, registry: RegistryId) {
+        // The link may be so new that it is not known yet on this side.
+        sleep(PAUSE_MIN).await;
+        let gone = |linked: &BTreeSet<RegistryId>| !linked.contains(&registry);
+        // Fails only when the registry stops.
+        let _ = self.linked.wait_for(gone).await;
+    }
+}
+
+/// Name, connection and greeting.
+const ATTEMPT_WAIT: Duration = Duration::from_secs(5);
+/// A registry that restarts is back within a second.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+/// One that is gone for good is asked a dozen times a minute.
+const PAUSE_MAX: Duration = Duration::from_secs(5);

@@ -1,0 +1,88 @@
+//! Takes what another registry tells.
+//!
+//! The newer version of a name wins, wherever it comes from (RFC 3528 section 4.3), so registries
+//! that have heard the same agree, in whatever order they heard it. A peer's word passes the same
+//! checks as that of a site: an address that may not be registered here does not come in by the
+//! back door.
+
+use levee_vocab::Timestamp;
+use levee_wire::mesh::{ToldEntry, ToldGone};
+use levee_wire::registry::Refusal;
+
+use crate::catalog::{Change, Held, Known, MEMORY, version_of};
+use crate::departed::{Departed, Parting};
+use crate::registry::Registry;
+use crate::sums::Version;
+
+/// What came of a peer's word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// It was newer than what was known; none where nobody need be told.
+    News(Option<Change>),
+    /// It was known.
+    Known,
+    /// Something newer is known.
+    Older,
+    /// It is not taken.
+    Refused(Refusal),
+}
+
+impl Registry {
+    pub(crate) fn merge_entry(&mut self, now: Timestamp, clock: u64, told: ToldEntry) -> Merged {
+        let ToldEntry { entry, owner, .. } = told;
+        let address = self.limits.check_address(owner, entry.rescue.ip());
+        let checked = address.and_then(|()| self.limits.check_stamp(entry.stamp, clock));
+        if let Err(refusal) = checked {
+            return Merged::Refused(refusal);
+        }
+        let known = self.catalog.known(&entry.site.host);
+        if let Some(merged) = compare(known, version_of(&entry, owner)) {
+            return merged;
+        }
+        // One address may have filled its part at each of several registries: they must agree all
+        // the same, so here only the whole is limited.
+        let is_new = !matches!(known, Some(Known::Here(_)));
+        if is_new && self.catalog.count() >= self.limits.entries_max {
+            return Merged::Refused(Refusal::Full);
+        }
+        let lifetime = entry.lifetime.min(self.limits.lifetime_max);
+        Merged::News(Some(self.catalog.put(Held {
+            site: entry.site,
+            rescue: entry.rescue,
+            free: entry.free,
+            owner,
+            expires: now + lifetime,
+            stamp: entry.stamp,
+            proof: entry.proof,
+        })))
+    }
+
+    pub(crate) fn merge_gone(&mut self, now: Timestamp, clock: u64, told: ToldGone) -> Merged {
+        let farewell = told.farewell;
+        if let Err(refusal) = self.limits.check_stamp(farewell.stamp, clock) {
+            return Merged::Refused(refusal);
+        }
+        let version = Version::farewell(farewell.stamp);
+        let known = self.catalog.known(&farewell.site);
+        if let Some(merged) = compare(known, version) {
+            return merged;
+        }
+        let left = told.left.min(self.limits.lifetime_max + MEMORY);
+        let departed = Departed {
+            version,
+            until: now + left,
+            parting: Parting::Deregistered(farewell.proof),
+        };
+        Merged::News(self.catalog.depart(&farewell.site, departed))
+    }
+}
+
+/// None where `told` is news.
+fn compare(known: Option<Known<'_>>, told: Version) -> Option<Merged> {
+    let known = known?.version();
+    match known.cmp(&told) {
+        std::cmp::Ordering::Less => None,
+        std::cmp::Ordering::Equal => Some(Merged::Known),
+        std::cmp::Ordering::Greater => Some(Merged::Older),
+    }
+}
