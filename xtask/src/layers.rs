@@ -90,7 +90,7 @@ pub const LAYERS: &[Layer] = &[
         folder: "crates/dns",
         package: "levee-dns",
         ring: Ring::Shell,
-        may_use: &["levee-vocab"],
+        may_use: &["levee-vocab", "levee-net"],
     },
     Layer {
         folder: "crates/observe",

@@ -1,7 +1,7 @@
 //! DNS as the first level of load distribution (R10): records that follow the load.
 //!
 //! A [`Zone`] is where records are changed: [`RemoteZone`] sends signed updates (RFC 2136, TSIG) to
-//! a name server. What is to be changed, and when it is tried again, is decided without I/O.
+//! a name server, [`OwnZone`] is one. What is to be changed, and when it is tried again, is decided without I/O.
 //! Messages and signatures are hickory's. Nothing here resolves names for others.
 
 mod exchange;
@@ -9,10 +9,12 @@ mod keeper;
 mod key;
 mod name;
 mod remote;
+mod server;
 mod zone;
 
 pub use keeper::{Addresses, Failure, Input, Keeper, KeeperState, KeeperView, KeptName, Output};
 pub use key::{TsigKey, TsigKeyError};
 pub use name::{DomainName, DomainNameError};
 pub use remote::RemoteZone;
+pub use server::{Counts, Grant, OwnZone, OwnZoneSettings, Save, ZoneFileError};
 pub use zone::{Cause, Change, Doing, Edit, Expected, Kind, Record, Value, Zone, ZoneError};

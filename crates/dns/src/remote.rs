@@ -63,14 +63,12 @@ impl RemoteZone {
     }
 
     async fn send_change(&self, change: &Change) -> Result<(), Cause> {
-        let about = subject(change).unwrap_or(&self.zone).clone();
-        let names = change.edits.iter().map(edited);
-        let names = names.chain(change.expected.iter().map(|expected| &expected.name));
-        if let Some(name) = names.into_iter().find(|name| !self.zone.contains(name)) {
+        let about = change.names().next().unwrap_or(&self.zone).clone();
+        if let Some(name) = change.names().find(|name| !self.zone.contains(name)) {
             let (name, zone) = (name.clone(), self.zone.clone());
             return Err(Cause::NotInZone { name, zone });
         }
-        self.ask(update(&self.zone, change), &about).await?;
+        self.ask(update_message(&self.zone, change), &about).await?;
         Ok(())
     }
 
@@ -182,22 +180,9 @@ impl Zone for RemoteZone {
     }
 }
 
-/// The name that `change` is about, for messages.
-fn subject(change: &Change) -> Option<&DomainName> {
-    let expected = change.expected.first().map(|expected| &expected.name);
-    expected.or_else(|| change.edits.first().map(edited))
-}
-
-const fn edited(edit: &Edit) -> &DomainName {
-    match edit {
-        Edit::Clear(name, _) | Edit::Remove(name, _) => name,
-        Edit::Add(record) => &record.name,
-    }
-}
-
 /// The UPDATE message for `change`.
 //= RFC 2136 section 2
-fn update(zone: &DomainName, change: &Change) -> Message {
+pub(crate) fn update_message(zone: &DomainName, change: &Change) -> Message {
     let mut message = Message::query();
     message.metadata.op_code = OpCode::Update;
     message.add_query(Query::query(zone.as_name().clone(), RecordType::SOA));

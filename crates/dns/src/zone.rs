@@ -82,6 +82,16 @@ impl Change {
             edits,
         }
     }
+
+    /// The names that it is about.
+    pub fn names(&self) -> impl Iterator<Item = &DomainName> {
+        let expected = self.expected.iter().map(|expected| &expected.name);
+        let edited = self.edits.iter().map(|edit| match edit {
+            Edit::Clear(name, _) | Edit::Remove(name, _) => name,
+            Edit::Add(record) => &record.name,
+        });
+        expected.chain(edited)
+    }
 }
 
 /// All values of a kind that a name must have before a change.

@@ -1,5 +1,7 @@
-//! Updates against BIND 9, the name server that most zones live in.
+//! Updates against BIND 9, the name server that most zones live in; and our own name server against
+//! BIND's tools, and with a BIND as its secondary.
 #![allow(clippy::unwrap_used)]
 
 mod named;
+mod own_zone;
 mod updates;

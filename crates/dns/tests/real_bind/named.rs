@@ -24,6 +24,8 @@ pub struct Stage<'a> {
     pub name: &'a str,
     /// Its text; none where the server gets it from somewhere.
     pub zone: Option<&'a str>,
+    /// Where it listens; none where that does not matter.
+    pub at: Option<SocketAddr>,
     /// What stands in its `zone` statement beside the file.
     pub statement: &'a str,
 }
@@ -45,7 +47,7 @@ impl Named {
         }
         // Between finding a port and using it somebody else may take it.
         for _ in 0..3 {
-            let address = free_address();
+            let address = stage.at.unwrap_or_else(free_address);
             configure(folder.path(), address, stage);
             let mut process = run(folder.path());
             if is_ready(&mut process, address, stage.name) {

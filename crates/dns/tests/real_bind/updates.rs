@@ -22,6 +22,7 @@ fn primary(grant: &str) -> Named {
     Named::start_as(&Stage {
         name: "site.test",
         zone: Some(ZONE),
+        at: None,
         statement: &format!("type primary; update-policy {{ grant community. {grant}; }};"),
     })
 }

@@ -26,6 +26,7 @@ fn name_server() -> Named {
     Named::start_as(&Stage {
         name: "localhost",
         zone: Some(ZONE),
+        at: None,
         statement: "type primary; update-policy { grant community. name news.localhost A; };",
     })
 }

@@ -1,0 +1,123 @@
+//! The sockets of a name server: UDP for questions, TCP for long answers, updates and transfers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_net::Shared;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::own_zone::{Carrier, OwnZone, TCP_WAIT};
+use crate::exchange::{read_message, write_message};
+
+/// Longest question by UDP: updates with many records come by TCP.
+const QUESTION_BYTES_MAX: usize = 4096;
+/// Connections at once; more are closed.
+const CONNECTIONS_MAX: usize = 256;
+/// Of these, those of one address.
+const CONNECTIONS_PER_ADDRESS_MAX: usize = 16;
+/// Pause after a socket failed, so that trying again does not burn time.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl OwnZone {
+    /// Serves the zone, and tells its secondaries of each change, until the tasks are aborted.
+    /// Needs a tokio runtime.
+    pub fn serve(&self, udp: UdpSocket, tcp: TcpListener) -> Vec<JoinHandle<()>> {
+        vec![
+            tokio::spawn(self.clone().serve_udp(udp)),
+            tokio::spawn(self.clone().serve_tcp(tcp)),
+            tokio::spawn(self.clone().notify()),
+        ]
+    }
+
+    async fn serve_udp(self, socket: UdpSocket) {
+        let mut buffer = [0; QUESTION_BYTES_MAX];
+        loop {
+            let Ok((length, asker)) = socket.recv_from(&mut buffer).await else {
+                sleep(PAUSE).await;
+                continue;
+            };
+            // No asker has port 0: whoever writes it wants an answer to go somewhere else.
+            if asker.port() == 0 {
+                continue;
+            }
+            for answer in self.reply(Carrier::Udp, asker.ip(), &buffer[..length]) {
+                // Whoever cannot be answered asks again.
+                let _ = socket.send_to(&answer, asker).await;
+            }
+        }
+    }
+
+    async fn serve_tcp(self, listener: TcpListener) {
+        let open = Arc::new(Shared::new(Vec::new()));
+        loop {
+            let Ok((stream, asker)) = listener.accept().await else {
+                sleep(PAUSE).await;
+                continue;
+            };
+            let Some(place) = Place::take(&open, asker) else {
+                continue;
+            };
+            let zone = self.clone();
+            tokio::spawn(async move {
+                zone.serve_connection(stream, asker).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// Until the asker ends it, is silent for too long, or does not read.
+    async fn serve_connection(&self, mut stream: TcpStream, asker: SocketAddr) {
+        while let Ok(Ok(question)) = timeout(TCP_WAIT, read_message(&mut stream)).await {
+            let answers = self.reply(Carrier::Tcp, asker.ip(), &question);
+            if answers.is_empty() {
+                return;
+            }
+            for answer in answers {
+                let written = timeout(TCP_WAIT, write_message(&mut stream, &answer)).await;
+                if !matches!(written, Ok(Ok(()))) {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Everybody who has a connection.
+type Open = Arc<Shared<Vec<IpAddr>>>;
+
+/// One connection's place among all; given back when dropped.
+struct Place {
+    open: Open,
+    address: IpAddr,
+}
+
+impl Place {
+    fn take(open: &Open, asker: SocketAddr) -> Option<Self> {
+        let address = asker.ip().to_canonical();
+        let taken = open.with(|all| {
+            let same = all.iter().filter(|one| **one == address).count();
+            let has_room = all.len() < CONNECTIONS_MAX && same < CONNECTIONS_PER_ADDRESS_MAX;
+            if has_room {
+                all.push(address);
+            }
+            has_room
+        });
+        taken.then(|| Self {
+            open: Arc::clone(open),
+            address,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.with(|all| {
+            if let Some(index) = all.iter().position(|one| *one == self.address) {
+                all.swap_remove(index);
+            }
+        });
+    }
+}

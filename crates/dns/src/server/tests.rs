@@ -1,0 +1,336 @@
+//! What a zone of our own answers, and what updates do to it, message by message.
+
+use hickory_proto::op::{Edns, Message, Query, ResponseCode};
+use hickory_proto::rr::{Name, RecordType};
+
+use super::answer::Answers;
+use super::own_zone::{Carrier, OwnZone, OwnZoneSettings};
+use super::records::Records;
+use super::*;
+use crate::zone::{Change, Edit, Expected, Kind, Record, Value, Zone};
+use std::net::IpAddr;
+use std::time::Duration;
+
+const ZONE: &str = "$TTL 30\n\
+    @ IN SOA ns admin 7 60 30 3600 5\n\
+    @ IN NS ns\n\
+    ns IN A 192.0.2.53\n\
+    www IN A 192.0.2.1\n\
+    www IN A 192.0.2.2\n\
+    www IN A 192.0.2.3\n\
+    blog IN CNAME www\n\
+    loop IN CNAME pool\n\
+    pool IN CNAME loop\n\
+    a.deep IN A 192.0.2.4\n\
+    *.vh IN A 192.0.2.5\n\
+    here.vh IN TXT \"here\"\n\
+    sub IN NS ns.sub\n\
+    ns.sub IN A 192.0.2.6\n";
+
+fn name(text: &str) -> Name {
+    Name::from_ascii(text).unwrap()
+}
+
+fn answers() -> Answers {
+    Answers::new(Records::read(&name("example.org."), ZONE, 0).unwrap(), 3)
+}
+
+fn ask(answers: &mut Answers, asked: &str, of: RecordType) -> Message {
+    let mut request = Message::query();
+    request.add_query(Query::query(name(asked), of));
+    answers.answer(&request)
+}
+
+/// What an answer says: its code, its answers, and the types of its authorities.
+fn check(asked: &str, of: RecordType, code: ResponseCode, said: &[&str], authority: &[RecordType]) {
+    let answer = ask(&mut answers(), asked, of);
+    let mut found: Vec<String> = answer
+        .answers
+        .iter()
+        .map(|record| format!("{} {}", record.name, record.data))
+        .collect();
+    found.sort();
+    assert_eq!(answer.metadata.response_code, code, "{asked} {of}");
+    assert_eq!(found, said, "{asked} {of}");
+    let types: Vec<RecordType> = answer
+        .authorities
+        .iter()
+        .map(|one| one.record_type())
+        .collect();
+    assert_eq!(types, authority, "{asked} {of}");
+}
+
+#[test]
+fn questions_get_what_the_zone_has_and_denials_its_soa() {
+    use RecordType as Type;
+    use ResponseCode as Code;
+    let soa = &[Type::SOA][..];
+    let three = [
+        "www.example.org. 192.0.2.1",
+        "www.example.org. 192.0.2.2",
+        "www.example.org. 192.0.2.3",
+    ];
+    check("WWW.Example.ORG.", Type::A, Code::NoError, &three, &[]);
+    check("www.example.org.", Type::AAAA, Code::NoError, &[], soa);
+    check("nobody.example.org.", Type::A, Code::NXDomain, &[], soa);
+    check("example.org.", Type::A, Code::NoError, &[], soa);
+    // Nothing of its own, but something below it.
+    check("deep.example.org.", Type::A, Code::NoError, &[], soa);
+    let chain = ["blog.example.org. www.example.org."];
+    let chained: Vec<&str> = chain.iter().chain(&three).copied().collect();
+    check("blog.example.org.", Type::A, Code::NoError, &chained, &[]);
+    check("blog.example.org.", Type::CNAME, Code::NoError, &chain, &[]);
+    check("www.example.com.", Type::A, Code::Refused, &[], &[]);
+    let any = ask(&mut answers(), "www.example.org.", Type::ANY);
+    assert_eq!(any.answers.len(), 3);
+    let endless = ask(&mut answers(), "loop.example.org.", Type::A);
+    assert_eq!(endless.metadata.response_code, Code::ServFail);
+}
+
+#[test]
+fn a_wildcard_stands_for_names_that_are_not_there() {
+    use RecordType as Type;
+    let given = ["www-vh1.vh.example.org. 192.0.2.5"];
+    check(
+        "www-vh1.vh.example.org.",
+        Type::A,
+        ResponseCode::NoError,
+        &given,
+        &[],
+    );
+    let soa = &[Type::SOA][..];
+    check(
+        "here.vh.example.org.",
+        Type::A,
+        ResponseCode::NoError,
+        &[],
+        soa,
+    );
+    check(
+        "x.here.vh.example.org.",
+        Type::A,
+        ResponseCode::NXDomain,
+        &[],
+        soa,
+    );
+}
+
+#[test]
+fn whoever_asks_for_what_others_keep_is_told_who() {
+    for asked in ["sub.example.org.", "www.sub.example.org."] {
+        let answer = ask(&mut answers(), asked, RecordType::A);
+        assert!(!answer.metadata.authoritative);
+        assert_eq!(answer.authorities.len(), 1);
+        assert_eq!(answer.additionals.len(), 1, "the address of their server");
+    }
+}
+
+#[test]
+fn addresses_take_turns() {
+    let mut answers = answers();
+    let mut firsts: Vec<String> = (0..3)
+        .map(|_| {
+            ask(&mut answers, "www.example.org.", RecordType::A).answers[0]
+                .data
+                .to_string()
+        })
+        .collect();
+    firsts.sort();
+    assert_eq!(firsts, ["192.0.2.1", "192.0.2.2", "192.0.2.3"]);
+}
+
+#[test]
+fn addresses_with_weights_come_first_in_proportion_to_them() {
+    let mut answers = answers();
+    let weight = |last: u8, weight: u64| (IpAddr::from([192, 0, 2, last]), weight);
+    let weights = [weight(1, 700), weight(2, 300), weight(3, 0)].into();
+    answers.weights.insert(name("www.example.org."), weights);
+    let mut firsts = [0; 4];
+    for _ in 0..10_000 {
+        let answer = ask(&mut answers, "www.example.org.", RecordType::A);
+        assert_eq!(answer.answers.len(), 3);
+        let first = answer.answers[0].data.to_string();
+        firsts[usize::from(first.as_bytes()[first.len() - 1] - b'0')] += 1;
+    }
+    assert!((6800..7200).contains(&firsts[1]), "{firsts:?}");
+    assert_eq!(firsts[3], 0, "{firsts:?}");
+}
+
+#[test]
+fn a_zone_file_that_cannot_be_served_is_told() {
+    let read = |text: &str| {
+        Records::read(&name("example.org."), text, 0)
+            .map(|_| ())
+            .unwrap_err()
+    };
+    let soa = "$TTL 5\n@ IN SOA ns admin 7 60 30 3600 5\n";
+    assert!(matches!(read("x y z"), ZoneFileError::Text(_)));
+    assert!(matches!(
+        read("$TTL 5\n@ IN NS ns\n"),
+        ZoneFileError::Soa { .. }
+    ));
+    assert!(matches!(read(soa), ZoneFileError::NameServer { .. }));
+    let foreign = format!("{soa}@ IN NS ns\nwww.example.com. IN A 192.0.2.1\n");
+    assert!(matches!(read(&foreign), ZoneFileError::Foreign { .. }));
+    let two = format!("{soa}@ IN NS ns\nb IN CNAME c\nb IN A 192.0.2.1\n");
+    assert!(matches!(read(&two), ZoneFileError::OtherName { .. }));
+}
+
+fn zone(updated: &str) -> OwnZone {
+    OwnZone::new(OwnZoneSettings {
+        zone: "example.org".parse().unwrap(),
+        file: ZONE.into(),
+        updated: updated.into(),
+        grants: vec![],
+        secondaries: vec![],
+        save: None,
+        seed: 1,
+    })
+    .unwrap()
+}
+
+fn record(name: &str, value: Value) -> Record {
+    Record {
+        name: name.parse().unwrap(),
+        value,
+        ttl: Duration::from_secs(5),
+    }
+}
+
+fn address(last: u8) -> Value {
+    Value::Address(IpAddr::from([192, 0, 2, last]))
+}
+
+fn now<T>(doing: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.unwrap().block_on(doing)
+}
+
+#[test]
+fn changes_from_inside_follow_the_same_rules_and_the_files_records_stay() {
+    let zone = zone("");
+    let serial = zone.serials();
+    let before = *serial.borrow();
+    let www: crate::DomainName = "www.example.org".parse().unwrap();
+    now(zone.add(record("www.example.org", address(9)))).unwrap();
+    assert_eq!(*serial.borrow(), before + 1);
+    assert_eq!(now(zone.read(&www, Kind::A)).unwrap().len(), 4);
+    let kept = now(zone.remove(www.clone(), address(1))).unwrap_err();
+    assert!(matches!(kept.cause, crate::Cause::Refused { .. }), "{kept}");
+    let wrong = Change {
+        expected: vec![Expected {
+            name: www.clone(),
+            kind: Kind::A,
+            values: vec![address(1)],
+        }],
+        edits: vec![Edit::Remove(www.clone(), address(9))],
+    };
+    let conflict = now(zone.change(wrong)).unwrap_err();
+    assert!(
+        matches!(conflict.cause, crate::Cause::Conflict { .. }),
+        "{conflict}"
+    );
+    now(zone.remove(www.clone(), address(9))).unwrap();
+    assert_eq!(now(zone.read(&www, Kind::A)).unwrap().len(), 3);
+    let foreign = now(zone.add(record("www.example.com", address(1)))).unwrap_err();
+    assert!(
+        matches!(foreign.cause, crate::Cause::NotInZone { .. }),
+        "{foreign}"
+    );
+    let blog = "blog.example.org".parse().unwrap();
+    let other = now(zone.read(&blog, Kind::A)).unwrap_err();
+    assert!(
+        matches!(other.cause, crate::Cause::OtherName { .. }),
+        "{other}"
+    );
+}
+
+#[test]
+fn what_updates_put_in_outlives_a_restart_and_can_still_be_taken_out() {
+    let text = Value::Text("a \"b\" \\ c; d".into());
+    let zone = zone("");
+    let one = now(zone.replace(
+        "_t.example.org".parse().unwrap(),
+        Kind::Text,
+        vec![text.clone()],
+        Duration::from_secs(3),
+    ));
+    one.unwrap();
+    now(zone.add(record("new.example.org", address(8)))).unwrap();
+    let written = zone.updated_text();
+    let mut records = Records::read(&name("example.org."), ZONE, 0).unwrap();
+    assert!(records.restore("rubbish").is_err());
+    let again = self::zone(&written);
+    let name = "_t.example.org".parse().unwrap();
+    assert_eq!(now(again.read(&name, Kind::Text)).unwrap(), [text]);
+    let new: crate::DomainName = "new.example.org".parse().unwrap();
+    now(again.remove(new.clone(), address(8))).unwrap();
+    assert_eq!(now(again.read(&new, Kind::A)).unwrap(), []);
+}
+
+fn reply(zone: &OwnZone, carrier: Carrier, request: &Message) -> Vec<Message> {
+    let bytes = request.to_vec().unwrap();
+    let replies = zone.reply(carrier, IpAddr::from([127, 0, 0, 1]), &bytes);
+    let read = |bytes: &Vec<u8>| Message::from_vec(bytes).unwrap();
+    replies.iter().map(read).collect()
+}
+
+#[test]
+fn unsigned_updates_and_transfers_to_strangers_are_refused() {
+    let zone = zone("");
+    let change = Change::of(vec![Edit::Add(record("x.example.org", address(1)))]);
+    let update = crate::remote::update_message(zone.zone(), &change);
+    let answer = &reply(&zone, Carrier::Tcp, &update)[0];
+    assert_eq!(answer.metadata.response_code, ResponseCode::Refused);
+    let mut all = Message::query();
+    all.add_query(Query::query(name("example.org."), RecordType::AXFR));
+    for carrier in [Carrier::Udp, Carrier::Tcp] {
+        let answer = &reply(&zone, carrier, &all)[0];
+        assert_eq!(answer.metadata.response_code, ResponseCode::Refused);
+        assert!(answer.answers.is_empty());
+    }
+    assert_eq!(zone.counts().refused, 3);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_cut_and_asked_for_by_tcp() {
+    let zone = zone("");
+    for last in 1..=90 {
+        now(zone.add(record("many.example.org", address(last)))).unwrap();
+    }
+    let mut request = Message::query();
+    request.add_query(Query::query(name("many.example.org."), RecordType::A));
+    let cut = &reply(&zone, Carrier::Udp, &request)[0];
+    assert!(cut.metadata.truncation && cut.answers.is_empty());
+    let whole = &reply(&zone, Carrier::Tcp, &request)[0];
+    assert_eq!(whole.answers.len(), 90);
+    let mut edns = Edns::new();
+    edns.set_max_payload(60_000);
+    request.set_edns(edns.clone());
+    let bounded = &reply(&zone, Carrier::Udp, &request)[0];
+    assert!(bounded.metadata.truncation, "1440 bytes are more than 1232");
+    assert!(bounded.edns.is_some());
+    edns.set_version(1);
+    request.set_edns(edns);
+    let newer = &reply(&zone, Carrier::Udp, &request)[0];
+    // The code of BADVERS and BADSIG is the same, 16.
+    assert_eq!(u16::from(newer.metadata.response_code), 16);
+}
+
+#[test]
+fn what_is_no_question_gets_an_error_or_nothing() {
+    let zone = zone("");
+    let asker = IpAddr::from([127, 0, 0, 1]);
+    let garbage = [7, 7, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1];
+    let answer = Message::from_vec(&zone.reply(Carrier::Udp, asker, &garbage)[0]).unwrap();
+    assert_eq!(answer.metadata.response_code, ResponseCode::FormErr);
+    assert!(zone.reply(Carrier::Udp, asker, &garbage[..11]).is_empty());
+    let mut response = Message::query();
+    response.metadata.message_type = hickory_proto::op::MessageType::Response;
+    assert!(reply(&zone, Carrier::Udp, &response).is_empty());
+    let two = Message::query();
+    assert_eq!(
+        reply(&zone, Carrier::Udp, &two)[0].metadata.response_code,
+        ResponseCode::FormErr
+    );
+}
