@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use levee_control::{DRILL_LENGTH_MAX, DRILL_RATE_MAX};
+use levee_dns::DomainName;
 use levee_net::ListenAddress;
 use levee_trust::PublicKey;
 use levee_vocab::{ByteRate, HostName};
@@ -40,6 +41,8 @@ pub enum Command {
     /// Keep the member list of a closed community, and this site's own key.
     #[command(subcommand)]
     Community(Community),
+    /// Run a name server for a domain of the community, such as that of its aliases.
+    Dns(NameServerOrder),
     /// Check a settings file and tell every mistake in it.
     Check {
         /// The settings file.
@@ -277,6 +280,30 @@ fn peer(text: &str) -> Result<String, String> {
         true => Ok(text.to_owned()),
         false => Err("give a host and a port, e.g. b.example.org:7070".to_owned()),
     }
+}
+
+/// `levee dns`.
+#[derive(Debug, Args)]
+pub struct NameServerOrder {
+    /// Address to answer at, by UDP and TCP.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:53")]
+    pub listen: SocketAddr,
+    /// Name of the zone.
+    #[arg(long, value_name = "NAME")]
+    pub zone: DomainName,
+    /// Zone file, with its SOA and NS records.
+    #[arg(long, value_name = "FILE")]
+    pub zone_file: PathBuf,
+    /// Keys that may change the zone: on each line `name:algorithm:secret`, and the name at and
+    /// below which it may.
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+    /// A name server that keeps a copy; again for more.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub secondary: Vec<SocketAddr>,
+    /// Folder where updates outlive a restart.
+    #[arg(long, value_name = "FOLDER")]
+    pub state: Option<PathBuf>,
 }
 
 /// Which running server is meant.

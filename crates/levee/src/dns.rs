@@ -4,7 +4,9 @@
 //! its own watches the plans, and `levee_dns::Keeper` decides. Servers never speak to each other by
 //! names that rotate: addresses stand in SOS, its answer and the registry.
 
+mod community_zone;
 mod name_task;
+mod own_server;
 mod records;
 
 use std::net::IpAddr;
@@ -13,13 +15,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::RoutePlan;
-use levee_dns::{DomainName, KeptName, RemoteZone, TsigKey, Zone};
-use levee_observe::DnsStatus;
+use levee_dns::{Addresses, Counts, DomainName, KeptName, OwnZone, RemoteZone, TsigKey, Zone};
+use levee_observe::{DnsStatus, NameServerStatus};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use self::name_task::{NameState, NameTask};
+pub use self::own_server::NameSockets;
+use self::own_server::open_zone;
 use self::records::Records;
-use crate::settings::{DnsSettings, NameServer, Settings};
+use crate::command::NameServerOrder;
+use crate::settings::{AnswerOrder, DnsSettings, NameServer, Settings};
 use crate::state::StateFolder;
 
 /// How long a server that stops waits until its rescue servers are out of its name.
@@ -30,15 +37,13 @@ const FAREWELL_MAX: Duration = Duration::from_secs(3);
 pub struct Dns {
     server: String,
     zone: Arc<dyn Zone>,
-    name: Option<Name>,
-}
-
-#[derive(Debug)]
-struct Name {
+    /// Where we keep the zone ourselves.
+    own: Option<OwnZone>,
+    tasks: Vec<JoinHandle<()>>,
     name: DomainName,
     /// Why rescue servers are not put in; empty where they are.
     unused: &'static str,
-    told: watch::Receiver<NameState>,
+    told: Option<watch::Receiver<NameState>>,
 }
 
 /// What the name's keeper needs of the node.
@@ -84,24 +89,113 @@ pub fn check(settings: &Settings) -> Option<String> {
     let dns = settings.dns.as_ref()?;
     match &dns.server {
         NameServer::Remote { key, .. } => read_key(key).err(),
+        NameServer::Own(own) => open_zone(DomainName::from(&dns.zone), own, 0).err(),
     }
 }
 
 impl Dns {
-    /// Starts to keep the site's name, where there is anything to keep. Needs a tokio runtime.
+    /// Starts to keep the site's name, and to serve its zone at `sockets` where we keep it
+    /// ourselves. Needs a tokio runtime.
     ///
     /// # Errors
-    /// A sentence: a key that cannot be read, a state folder that is damaged.
-    pub fn start(settings: &Settings, around: Surroundings<'_>) -> Result<Option<Self>, String> {
+    /// A sentence: a file that cannot be used, a state folder that is damaged.
+    pub fn start(
+        settings: &Settings,
+        sockets: Option<NameSockets>,
+        around: Surroundings<'_>,
+    ) -> Result<Option<Self>, String> {
         let Some(dns) = &settings.dns else {
             return Ok(None);
         };
-        let (server, zone) = open(dns)?;
-        let name = match (&settings.community, around.state) {
-            (Some(_), Some(state)) => Some(keep(settings, dns, &zone, around, state)?),
-            _ => None,
+        let mut started = Self::open(
+            dns,
+            sockets,
+            DomainName::from(&settings.site.name),
+            around.seed,
+        )?;
+        let (Some(_), Some(state)) = (&settings.community, around.state) else {
+            started.unused = "the site has no community";
+            return Ok(Some(started));
         };
-        Ok(Some(Self { server, zone, name }))
+        if around.https == Https::Served {
+            started.unused = "visitors come by HTTPS, for which rescue servers have no certificate \
+                              of this name; they are redirected instead";
+        }
+        started.told = Some(started.keep(dns, around, state)?);
+        Ok(Some(started))
+    }
+
+    fn open(
+        dns: &DnsSettings,
+        sockets: Option<NameSockets>,
+        name: DomainName,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let zone = DomainName::from(&dns.zone);
+        let (server, zone, own): (String, Arc<dyn Zone>, _) = match &dns.server {
+            NameServer::Remote { server, key } => {
+                let remote = RemoteZone::new(*server, zone, read_key(key)?);
+                (server.to_string(), Arc::new(remote), None)
+            }
+            NameServer::Own(own) => {
+                let own = open_zone(zone, own, seed)?;
+                ("of this server".into(), Arc::new(own.clone()), Some(own))
+            }
+        };
+        let tasks = match (sockets, &own) {
+            (Some(sockets), Some(own)) => sockets.serve(own)?,
+            (None, _) | (_, None) => vec![],
+        };
+        Ok(Self {
+            server,
+            zone,
+            own,
+            tasks,
+            name,
+            unused: "",
+            told: None,
+        })
+    }
+
+    fn keep(
+        &self,
+        dns: &DnsSettings,
+        around: Surroundings<'_>,
+        state: &StateFolder,
+    ) -> Result<watch::Receiver<NameState>, String> {
+        let (records, before) = Records::open(state).map_err(|error| error.to_string())?;
+        let records = Arc::new(records);
+        let task = |name: &DomainName, own: Addresses, seed: u64| NameTask {
+            ours: before.get(name).cloned().unwrap_or_default(),
+            kept: KeptName {
+                name: name.clone(),
+                own,
+                ttl: dns.ttl,
+            },
+            zone: Arc::clone(&self.zone),
+            records: Arc::clone(&records),
+            plans: None,
+            weighted: None,
+            port: around.port,
+            seed,
+        };
+        // A site that was renamed: what it left behind in its old name goes, and nothing comes.
+        for (nth, old) in before.keys().filter(|old| **old != self.name).enumerate() {
+            task(
+                old,
+                Addresses::new(),
+                around.seed.wrapping_add(1 + nth as u64),
+            )
+            .start();
+        }
+        let mut own = task(&self.name, [around.own.to_canonical()].into(), around.seed);
+        if self.unused.is_empty() {
+            own.plans = Some(around.plans);
+        }
+        if dns.order() == AnswerOrder::Weighted {
+            own.weighted.clone_from(&self.own);
+        }
+        Ok(own.start())
     }
 
     /// The zone, for whoever else has records in it.
@@ -110,84 +204,63 @@ impl Dns {
     }
 
     /// How it stands with the name, for people.
-    pub fn status(&self) -> Option<DnsStatus> {
-        let name = self.name.as_ref()?;
-        let state = name.told.borrow();
-        Some(state.status(&name.name, &self.server, name.unused))
+    pub fn status(&self) -> DnsStatus {
+        let mut status = DnsStatus {
+            name: self.name.to_string(),
+            server: self.server.clone(),
+            state: "unused".into(),
+            cause: self.unused.to_owned(),
+            asked: self.own.as_ref().map(|own| asked(own.counts())),
+            ..DnsStatus::default()
+        };
+        if let Some(told) = &self.told {
+            told.borrow().fill(&mut status);
+        }
+        status
     }
 
-    /// Waits until no rescue server is in the name any more, but not for long.
+    /// Waits until no rescue server is in the name any more, but not for long. Our own name server
+    /// ends after it.
     ///
     /// Cancel safety: may be dropped at any time.
     pub async fn finish(&self) {
-        let Some(name) = &self.name else { return };
-        let mut told = name.told.clone();
-        let empty = told.wait_for(NameState::is_empty);
-        if !matches!(tokio::time::timeout(FAREWELL_MAX, empty).await, Ok(Ok(_))) {
-            tracing::warn!(
-                "rescue servers are still in {}: they are taken out at the next start",
-                name.name
-            );
+        if let Some(told) = &self.told {
+            let mut told = told.clone();
+            let empty = told.wait_for(NameState::is_empty);
+            if !matches!(timeout(FAREWELL_MAX, empty).await, Ok(Ok(_))) {
+                let name = &self.name;
+                tracing::warn!(%name, "rescue servers are still in it: they go at the next start");
+            }
+        }
+        for task in &self.tasks {
+            task.abort();
         }
     }
 }
 
-fn open(dns: &DnsSettings) -> Result<(String, Arc<dyn Zone>), String> {
-    let zone = DomainName::from(&dns.zone);
-    match &dns.server {
-        NameServer::Remote { server, key } => {
-            let remote = RemoteZone::new(*server, zone, read_key(key)?);
-            Ok((server.to_string(), Arc::new(remote)))
-        }
+fn asked(counts: Counts) -> NameServerStatus {
+    let Counts {
+        answers,
+        held_back,
+        updates,
+        refused,
+        transfers,
+    } = counts;
+    NameServerStatus {
+        answers,
+        held_back,
+        updates,
+        refused,
+        transfers,
     }
 }
 
-fn keep(
-    settings: &Settings,
-    dns: &DnsSettings,
-    zone: &Arc<dyn Zone>,
-    around: Surroundings<'_>,
-    state: &StateFolder,
-) -> Result<Name, String> {
-    let name = DomainName::from(&settings.site.name);
-    let (records, before) = Records::open(state).map_err(|error| error.to_string())?;
-    let records = Arc::new(records);
-    let task = |kept: KeptName, seed: u64| NameTask {
-        ours: before.get(&kept.name).cloned().unwrap_or_default(),
-        kept,
-        zone: Arc::clone(zone),
-        records: Arc::clone(&records),
-        plans: None,
-        port: around.port,
-        seed,
-    };
-    // A site that was renamed: what it left behind in its old name goes, and nothing comes.
-    for (nth, old) in before.keys().filter(|old| **old != name).enumerate() {
-        let kept = KeptName {
-            name: old.clone(),
-            own: Default::default(),
-            ttl: dns.ttl,
-        };
-        task(kept, around.seed.wrapping_add(1 + nth as u64)).start();
-    }
-    let mut own = task(
-        KeptName {
-            name: name.clone(),
-            own: [around.own.to_canonical()].into(),
-            ttl: dns.ttl,
-        },
-        around.seed,
-    );
-    let unused = match around.https {
-        Https::Served => {
-            "visitors come by HTTPS, for which rescue servers have no certificate of this name; \
-             they are redirected instead"
-        }
-        Https::NotServed => {
-            own.plans = Some(around.plans);
-            ""
-        }
-    };
-    let told = own.start();
-    Ok(Name { name, unused, told })
+/// `levee dns`: serves a zone of a community.
+///
+/// # Errors
+/// A sentence for the operator.
+///
+/// Cancel safety: dropped half-way, it has stopped.
+pub async fn serve_community_zone(order: &NameServerOrder) -> Result<(), String> {
+    community_zone::run(order).await
 }

@@ -119,7 +119,7 @@ impl Figures {
             waiting: sampler.total().waiting,
             upstreams: self.upstreams.view().iter().map(upstream).collect(),
             drill: drill(view, &calendar),
-            dns: self.dns.as_ref().and_then(|dns| dns.status()),
+            dns: self.dns.as_ref().map(|dns| dns.status()),
         }
     }
 

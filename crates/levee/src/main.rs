@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Community(wanted) => {
             levee::community_desk::run(&wanted).map(|report| println!("{report}"))
         }
+        Command::Dns(order) => levee::serve::run_name_server(&order),
         Command::Check { file } => explain::check(&file).map(|report| println!("{report}")),
         Command::Explain {
             reference: true, ..

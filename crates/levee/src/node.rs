@@ -374,7 +374,7 @@ impl Parts {
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
-        let dns = start_dns(&self, plans_seen.clone())?;
+        let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
         let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;
         let figures = self.figures(&made, replicator.counts(), dns.clone(), certificates.board);
         let side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);

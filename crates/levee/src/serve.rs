@@ -1,4 +1,4 @@
-//! `levee serve` and `levee registry`: from the command line to a running process and back to an
+//! `levee serve`, `levee registry` and `levee dns`: from the command line to a running process and back to an
 //! exit.
 //!
 //! Every socket is bound before anything else is started, so a taken port is told in a sentence and
@@ -16,7 +16,8 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::command::{Registry, Serve};
+use crate::command::{NameServerOrder, Registry, Serve};
+use crate::dns;
 use crate::explain::told;
 use crate::node::Node;
 use crate::registry_server::{self, RegistryServerSettings};
@@ -123,6 +124,21 @@ async fn bind_admin(address: SocketAddr) -> Result<TcpListener, String> {
     let bound = listener.local_addr().map_err(told)?;
     println!("levee registry: admin on {bound}");
     Ok(listener)
+}
+
+/// Runs a name server until SIGTERM or SIGINT.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn run_name_server(order: &NameServerOrder) -> Result<(), String> {
+    log()?;
+    // Two threads: one may be busy with the state folder while the other answers.
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start: {error}"))?;
+    runtime.block_on(dns::serve_community_zone(order))
 }
 
 /// Until somebody wants this process to end: SIGINT or SIGTERM.

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    AcmeSettings, CacheSettings, ChallengeChoice, CommunitySettings, Content, CopiedLinks,
+    AcmeSettings, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content, CopiedLinks,
     CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HotSpotSettings, LimitSettings,
-    LinkSettings, LogSettings, NameServer, Recognition, RescueSettings, Settings, SiteSettings,
+    LinkSettings, LogSettings, NameServer, OwnServer, Recognition, RescueSettings, Settings, SiteSettings,
     TlsSettings, TrustSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};

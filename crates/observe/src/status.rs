@@ -103,6 +103,24 @@ pub struct DnsStatus {
     pub changes: u64,
     /// Attempts that failed.
     pub failures: u64,
+    /// What our own name server was asked; none where another keeps the zone.
+    pub asked: Option<NameServerStatus>,
+}
+
+/// A name server of our own, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NameServerStatus {
+    /// Questions answered.
+    pub answers: u64,
+    /// Answers held back, or cut, because one block of addresses asked for too many.
+    pub held_back: u64,
+    /// Updates made.
+    pub updates: u64,
+    /// Updates, signatures and transfers refused.
+    pub refused: u64,
+    /// Copies of the zone that secondaries fetched.
+    pub transfers: u64,
 }
 
 /// Crawlers, since the start, and what is true now.

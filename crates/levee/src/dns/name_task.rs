@@ -1,11 +1,12 @@
 //! The task that keeps one name: brings its keeper what happened, carries out what it wants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levee_control::RoutePlan;
 use levee_dns::{
     Addresses, Cause, DomainName, Failure, Input, Keeper, KeeperState, KeeperView, KeptName, Kind,
-    Output, Value, Zone,
+    Output, OwnZone, Value, Zone,
 };
 use levee_net::Clock;
 use levee_observe::DnsStatus;
@@ -23,6 +24,8 @@ pub(super) struct NameTask {
     pub records: Arc<Records>,
     /// Who helps; none where nobody shall be put in.
     pub plans: Option<watch::Receiver<Arc<RoutePlan>>>,
+    /// Our own name server, where it shall name those more often who have more room.
+    pub weighted: Option<OwnZone>,
     /// The port that visitors use.
     pub port: u16,
     pub seed: u64,
@@ -83,6 +86,7 @@ impl NameTask {
             } => {
                 changed.ok()?;
                 let plan = self.plans.as_mut()?.borrow_and_update().clone();
+                self.weigh(&plan);
                 Some(Input::Wanted(self.wanted(&plan)))
             }
             () = sleep(pause.unwrap_or_default()), if pause.is_some() => Some(Input::TimerFired),
@@ -97,6 +101,23 @@ impl NameTask {
         addresses
             .filter(|address| !self.kept.own.contains(address))
             .collect()
+    }
+
+    /// Tells our own name server how much each address can take: the site what it may serve itself,
+    /// a rescue server what may be redirected to it.
+    fn weigh(&self, plan: &RoutePlan) {
+        let (Some(zone), redirect) = (&self.weighted, &plan.redirect) else {
+            return;
+        };
+        let mut weights = BTreeMap::new();
+        if let Some(redirect) = redirect {
+            let own = self.kept.own.iter();
+            weights.extend(own.map(|own| (*own, redirect.direct.as_bytes())));
+            for target in &redirect.targets {
+                weights.insert(target.address.to_canonical(), target.rate.as_bytes());
+            }
+        }
+        zone.set_weights(&self.kept.name, weights);
     }
 
     async fn carry_out(&self, output: Output) -> Input {
@@ -155,12 +176,13 @@ impl NameState {
         self.view.ours.is_empty() && self.view.wanted.is_empty()
     }
 
-    /// For people.
-    pub(super) fn status(&self, name: &DomainName, server: &str, unused: &str) -> DnsStatus {
+    /// Fills in what people are told; a name that is not used stays so unless it fails.
+    pub(super) fn fill(&self, status: &mut DnsStatus) {
+        let is_unused = !status.cause.is_empty();
         let (state, cause) = match &self.view.state {
-            KeeperState::Failing { failure, .. } => ("failing", told(failure, server)),
-            KeeperState::Settled | KeeperState::Working if !unused.is_empty() => {
-                ("unused", unused.to_owned())
+            KeeperState::Failing { failure, .. } => ("failing", told(failure, &status.server)),
+            KeeperState::Settled | KeeperState::Working if is_unused => {
+                ("unused", std::mem::take(&mut status.cause))
             }
             KeeperState::Settled => ("settled", String::new()),
             KeeperState::Working => ("working", String::new()),
@@ -168,16 +190,12 @@ impl NameState {
         let texts = |addresses: &Addresses| addresses.iter().map(ToString::to_string).collect();
         let present = self.view.present.clone().unwrap_or_default();
         let entered: Addresses = present.intersection(&self.view.ours).copied().collect();
-        DnsStatus {
-            name: name.to_string(),
-            server: server.to_owned(),
-            state: state.to_owned(),
-            cause,
-            addresses: texts(&present),
-            entered: texts(&entered),
-            changes: self.changes,
-            failures: self.failures,
-        }
+        status.state = state.to_owned();
+        status.cause = cause;
+        status.addresses = texts(&present);
+        status.entered = texts(&entered);
+        status.changes = self.changes;
+        status.failures = self.failures;
     }
 }
 

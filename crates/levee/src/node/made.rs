@@ -18,7 +18,7 @@ use super::{Parts, seed};
 use crate::admin::AdminLimits;
 use crate::brain_task::Order;
 use crate::community_socket::address_towards;
-use crate::dns::{self, Dns};
+use crate::dns::{self, Dns, NameSockets};
 use crate::drill::DrillOffice;
 use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, TrustSettings, UnknownHost};
@@ -142,6 +142,7 @@ pub(super) fn sites(
 /// The site's name in DNS, where it is kept.
 pub(super) fn start_dns(
     parts: &Parts,
+    sockets: Option<NameSockets>,
     plans: watch::Receiver<Arc<RoutePlan>>,
 ) -> Result<Option<Arc<Dns>>, String> {
     let around = dns::Surroundings {
@@ -155,7 +156,7 @@ pub(super) fn start_dns(
         plans,
         seed: seed(),
     };
-    let dns = Dns::start(&parts.settings, around)?;
+    let dns = Dns::start(&parts.settings, sockets, around)?;
     Ok(dns.map(Arc::new))
 }
 

@@ -9,14 +9,17 @@ use levee_net::Inherited;
 use levee_proxy::{Bound, Cleartext, Front, FrontSettings};
 use tokio::net::TcpListener;
 
+use crate::dns::NameSockets;
 use crate::https::Https;
-use crate::settings::Settings;
+use crate::settings::{DnsSettings, Settings};
 
 /// Every socket of the node.
 pub(super) struct Sockets {
     pub(super) front: Bound,
     pub(super) admin: TcpListener,
     pub(super) rescue: Option<TcpListener>,
+    /// Of our own name server.
+    pub(super) names: Option<NameSockets>,
 }
 
 /// A socket that was handed over and would never be looked at would let its visitors wait for ever.
@@ -78,9 +81,11 @@ pub(super) async fn bind(
         Some(community) => Some(listen(community.rescue_listen, "community.rescue_listen").await?),
         None => None,
     };
+    let names = settings.dns.as_ref().and_then(DnsSettings::listen);
     Ok(Sockets {
         front,
         admin,
         rescue,
+        names: names.map(NameSockets::bind).transpose()?,
     })
 }

@@ -24,7 +24,7 @@ use levee_vocab::{ByteRate, WebAddress};
 
 pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
 pub use self::crawlers::{CrawlerSettings, Recognition};
-pub use self::dns::{DnsSettings, NameServer};
+pub use self::dns::{AnswerOrder, DnsSettings, NameServer, OwnServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
 pub use self::trust::TrustSettings;

@@ -173,10 +173,18 @@ settings! {
 
     "dns.server", Kind::Socket, "", "", Restart, "\"192.0.2.53:53\"",
     "Name server that takes signed updates (RFC 2136) for the zone of `site.name`. While rescue servers help, their addresses stand in the site's name beside its own.";
+    "dns.listen", Kind::Socket, "", "", Restart, "\"0.0.0.0:53\"",
+    "Address of a name server of our own for the zone, instead of `dns.server`. It answers from `dns.zone_file`, by UDP and TCP.";
+    "dns.zone_file", Kind::Path, "", "", Restart, "\"example.org.zone\"",
+    "Zone file of our own name server.";
+    "dns.secondaries", Kind::Listens, "", "", Restart, "[\"192.0.2.54:53\"]",
+    "Name servers that keep copies of our zone, so that names survive this server: they are told of each change, and may fetch the whole.";
+    "dns.weighted", Kind::Flag, "false", "", Restart, "true",
+    "Whether our own name server names those more often who have more free capacity. Otherwise all take turns.";
     "dns.zone", Kind::Host, "", "", Restart, "\"example.org\"",
     "Zone in which `site.name` lies; by default the name without its first label.";
     "dns.key", Kind::Path, "", "", Restart, "\"dns.key\"",
-    "File with the key that signs: `name:algorithm:secret`, or as `tsig-keygen` writes it.";
+    "File with the key that signs: `name:algorithm:secret`, or as `tsig-keygen` writes it. Whoever has it may update our own name server, too.";
     "dns.ttl", Kind::Time, "30 s", "[1 s, 1 day]", Restart, "\"30 s\"",
     "How long resolvers may remember what we put into DNS: so long visitors still come to a rescue server that has left.";
 

@@ -19,6 +19,25 @@ pub(super) const ENTERED: Metric = Metric {
     },
 };
 
+/// Our own name server.
+pub(super) const QUESTIONS: Metric = Metric {
+    name: "levee_dns_questions_total",
+    kind: Counter,
+    unit: "questions",
+    level: Operator,
+    help: "Questions to our own name server, by what became of them; held back is what one block of addresses asked beyond its share.",
+    labels: &["result"],
+    read: |s, out| {
+        if let Some(asked) = s.dns.as_ref().and_then(|dns| dns.asked) {
+            out.labelled(["answered"], asked.answers);
+            out.labelled(["held_back"], asked.held_back);
+            out.labelled(["updated"], asked.updates);
+            out.labelled(["refused"], asked.refused);
+            out.labelled(["transferred"], asked.transfers);
+        }
+    },
+};
+
 /// Changes of the name.
 pub(super) const CHANGES: Metric = Metric {
     name: "levee_dns_changes_total",

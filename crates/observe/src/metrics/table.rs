@@ -52,6 +52,7 @@ pub(super) const METRICS: &[Metric] = &[
     drills::DRILL,
     dns::ENTERED,
     dns::CHANGES,
+    dns::QUESTIONS,
     Metric {
         name: "levee_link_capacity_bytes_per_second",
         kind: Gauge,

@@ -2,6 +2,7 @@
 
 use crate::html::Html;
 use crate::status::Status;
+use crate::words;
 
 /// Shown where the name is kept.
 pub(super) fn section(html: &mut Html, status: &Status) {
@@ -32,5 +33,12 @@ pub(super) fn section(html: &mut Html, status: &Status) {
         "working" => html.markup(" It is being changed."),
         _ => html.markup(""),
     };
+    if let Some(asked) = &dns.asked {
+        html.markup(" Our own name server has answered ")
+            .text(words::count(asked.answers))
+            .markup(" questions and held back ")
+            .text(words::count(asked.held_back))
+            .markup(".");
+    }
     html.markup("</p></section>\n");
 }

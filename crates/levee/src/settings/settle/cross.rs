@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use levee_net::ListenAddress;
 use levee_vocab::{ByteRate, HostName};
 
+use super::dns::DnsSettings;
 use super::types::Settings;
 use crate::settings::read::{Complaint, SettingsFile};
 
@@ -37,15 +38,17 @@ impl Settings {
     /// Complains of what does not fit together.
     pub(super) fn cross_check(&self, file: &SettingsFile, complaints: &mut Vec<Complaint>) {
         let mut taken: Vec<(ListenAddress, &str)> = vec![];
-        let rescue = self
-            .community
-            .as_ref()
-            .map(|community| community.rescue_listen);
+        let community = self.community.as_ref();
+        let rescue = community.map(|community| community.rescue_listen);
         let listeners = self.site.listen.iter().cloned();
         let listeners = listeners.map(|socket| (socket, "site.listen"));
         let tls = self.tls.iter().flat_map(|tls| &tls.listen);
         let tls = tls.map(|socket| (socket.clone(), "tls.listen"));
         let others = [
+            (
+                self.dns.as_ref().and_then(DnsSettings::listen),
+                "dns.listen",
+            ),
             (Some(self.admin), "admin.listen"),
             (rescue, "community.rescue_listen"),
         ];

@@ -21,6 +21,24 @@ pub struct DnsSettings {
     pub ttl: Duration,
 }
 
+impl DnsSettings {
+    /// In which order our own name server tells addresses.
+    pub const fn order(&self) -> AnswerOrder {
+        match &self.server {
+            NameServer::Remote { .. } => AnswerOrder::Turns,
+            NameServer::Own(own) => own.order,
+        }
+    }
+
+    /// Where our own name server listens.
+    pub const fn listen(&self) -> Option<SocketAddr> {
+        match &self.server {
+            NameServer::Remote { .. } => None,
+            NameServer::Own(own) => Some(own.listen),
+        }
+    }
+}
+
 /// Who keeps the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameServer {
@@ -31,6 +49,32 @@ pub enum NameServer {
         /// File of the key that signs them.
         key: PathBuf,
     },
+    /// We do.
+    Own(OwnServer),
+}
+
+/// A name server of our own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnServer {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// Its zone file.
+    pub zone_file: PathBuf,
+    /// File of the key by which others may change it.
+    pub key: Option<PathBuf>,
+    /// Who keeps copies.
+    pub secondaries: Vec<SocketAddr>,
+    /// In which order addresses are told.
+    pub order: AnswerOrder,
+}
+
+/// In which order several addresses of a name are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerOrder {
+    /// They take turns.
+    Turns,
+    /// By chance, in proportion to free capacity.
+    Weighted,
 }
 
 /// Shortest and longest TTL: shorter than a second is no TTL, and longer than a day no help.
@@ -38,21 +82,65 @@ const TTL_MIN: Duration = Duration::from_secs(1);
 const TTL_MAX: Duration = Duration::from_secs(86_400);
 
 pub(super) fn dns(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Option<DnsSettings> {
-    let Some(server) = values.given_socket("dns.server") else {
-        complain_of_idle(values, complaints);
-        return None;
+    let (remote, listen) = (
+        values.given_socket("dns.server"),
+        values.given_socket("dns.listen"),
+    );
+    let by = match (remote, listen) {
+        (None, None) => {
+            complain_of_idle(values, complaints);
+            return None;
+        }
+        (Some(_), None) => "dns.server",
+        (_, Some(_)) => "dns.listen",
     };
     let mut complain = |name: &str, text: String| {
         let line = values.file.line(name);
         complaints.push(Complaint { line, text });
     };
+    if remote.is_some() && listen.is_some() {
+        let text = "dns.listen: give dns.server or dns.listen: one of them keeps the zone";
+        complain("dns.listen", text.into());
+    }
     let site = values.hosts("site.name").into_iter().next();
     let site = site.expect("the table has a default name");
-    let zone = zone(values, &site, &mut complain);
+    let zone = zone(values, &site, by, &mut complain);
     let ttl = values.time("dns.ttl");
     if !(TTL_MIN..=TTL_MAX).contains(&ttl) {
         let text = "dns.ttl: must be within [1 s, 1 day]";
         complain("dns.ttl", text.into());
+    }
+    let given = |name| values.file.given(name).is_some();
+    if given("community.registry") && !given("state.folder") {
+        let text = format!(
+            "{by}: what is put into DNS must outlive a crash, or nobody takes it out again; give \
+             state.folder = \"/var/lib/levee\""
+        );
+        complain(by, text);
+    }
+    let server = match (remote, listen) {
+        (Some(server), None) => remote_server(values, server, &mut complain),
+        (_, Some(listen)) => own_server(values, listen, &mut complain),
+        (None, None) => None,
+    };
+    Some(DnsSettings {
+        zone: zone?,
+        server: server?,
+        ttl,
+    })
+}
+
+fn remote_server(
+    values: &Values<'_>,
+    server: SocketAddr,
+    complain: &mut impl FnMut(&str, String),
+) -> Option<NameServer> {
+    let own = ["dns.zone_file", "dns.secondaries", "dns.weighted"];
+    for name in own {
+        if values.file.given(name).is_some() {
+            let text = format!("{name}: does nothing without dns.listen, our own name server");
+            complain(name, text);
+        }
     }
     let key = values.path("dns.key");
     if key.is_none() {
@@ -60,31 +148,55 @@ pub(super) fn dns(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Optio
                     file that `tsig-keygen` writes";
         complain("dns.server", text.into());
     }
-    let given = |name| values.file.given(name).is_some();
-    if given("community.registry") && !given("state.folder") {
-        let text = "dns.server: what is put into DNS must outlive a crash, or nobody takes it out \
-                    again; give state.folder = \"/var/lib/levee\"";
-        complain("dns.server", text.into());
+    Some(NameServer::Remote { server, key: key? })
+}
+
+fn own_server(
+    values: &Values<'_>,
+    listen: SocketAddr,
+    complain: &mut impl FnMut(&str, String),
+) -> Option<NameServer> {
+    let zone_file = values.path("dns.zone_file");
+    if zone_file.is_none() {
+        let text = "dns.listen: there is nothing to answer from; give dns.zone_file = \
+                    \"example.org.zone\"";
+        complain("dns.listen", text.into());
     }
-    Some(DnsSettings {
-        zone: zone?,
-        server: NameServer::Remote { server, key: key? },
-        ttl,
-    })
+    let mut secondaries = vec![];
+    for place in values.listens("dns.secondaries") {
+        match place.tcp() {
+            Some(address) => secondaries.push(address),
+            None => {
+                let text = format!("dns.secondaries: {place} is no address and port");
+                complain("dns.secondaries", text);
+            }
+        }
+    }
+    Some(NameServer::Own(OwnServer {
+        listen,
+        zone_file: zone_file?,
+        key: values.path("dns.key"),
+        secondaries,
+        order: match values.flag("dns.weighted") {
+            true => AnswerOrder::Weighted,
+            false => AnswerOrder::Turns,
+        },
+    }))
 }
 
 /// The zone of `site`, unless it cannot be.
 fn zone(
     values: &Values<'_>,
     site: &HostName,
+    by: &str,
     complain: &mut impl FnMut(&str, String),
 ) -> Option<HostName> {
     let Some(zone) = values.hosts("dns.zone").into_iter().next() else {
         let (_, domain) = site.as_str().split_once('.').unwrap_or_default();
         let zone = domain.parse().ok();
         if zone.is_none() {
-            let text = format!("dns.server: site.name `{site}` has no domain; give dns.zone");
-            complain("dns.server", text);
+            let text = format!("{by}: site.name `{site}` has no domain; give dns.zone");
+            complain(by, text);
         }
         return zone;
     };
@@ -105,7 +217,8 @@ fn complain_of_idle(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
         complaints.push(Complaint {
             line: values.file.line(name),
             text: format!(
-                "{name}: does nothing without dns.server, the name server that takes updates"
+                "{name}: does nothing without dns.server, a name server that takes updates, or \
+                 dns.listen, one of our own"
             ),
         });
     }

@@ -1,0 +1,118 @@
+//! `levee dns`: the name server of a community's alias domain, whose members change their part.
+
+use std::path::Path;
+
+use levee_dns::{DomainName, Grant, OwnZoneSettings, TsigKey};
+
+use super::own_server::{NameSockets, read_by, read_zone, save_to};
+use crate::command::NameServerOrder;
+use crate::serve::told_to_stop;
+use crate::state::StateFolder;
+
+/// Serves until SIGTERM or SIGINT.
+///
+/// # Errors
+/// A sentence for the operator: a taken port, a file that cannot be used.
+pub async fn run(order: &NameServerOrder) -> Result<(), String> {
+    let zone: DomainName = order.zone.clone();
+    let state = order.state.as_deref().map(StateFolder::open).transpose();
+    let state = state.map_err(|error| error.to_string())?;
+    let file = format!("dns-updates-{zone}");
+    let updated = match &state {
+        Some(state) => state.read(&file).map_err(|error| error.to_string())?,
+        None => None,
+    };
+    let grants = match &order.keys {
+        Some(path) => read_grants(path, &zone)?,
+        None => vec![],
+    };
+    if grants.is_empty() {
+        tracing::info!("no keys are given, so nobody can change this zone");
+    }
+    let settings = OwnZoneSettings {
+        zone: zone.clone(),
+        file: read_zone(&order.zone_file)?,
+        updated: updated.unwrap_or_default(),
+        grants,
+        secondaries: order.secondary.clone(),
+        save: state.map(|state| save_to(state, file)),
+        seed: getrandom::u64().unwrap_or(0x5EED),
+    };
+    let own = read_by(&order.zone_file, settings)?;
+    let sockets = NameSockets::bind(order.listen)?;
+    let address = sockets.address()?;
+    let tasks = sockets.serve(&own)?;
+    println!("levee dns: ready on {address}, zone {zone}");
+    told_to_stop().await;
+    for task in &tasks {
+        task.abort();
+    }
+    Ok(())
+}
+
+/// Keys, one a line: the key, and the names that it may change, without which it may change all.
+fn read_grants(path: &Path, zone: &DomainName) -> Result<Vec<Grant>, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the keys in {name}: {error}"))?;
+    let mut grants = vec![];
+    for (index, line) in text.lines().enumerate() {
+        let mut words = line.split_whitespace();
+        let Some(key) = words.next().filter(|word| !word.starts_with('#')) else {
+            continue;
+        };
+        let told = |what: String| format!("{name} line {}: {what}", index + 1);
+        let key: TsigKey = key.parse().map_err(|error| told(format!("{error}")))?;
+        let scope = match words.next() {
+            None => zone.clone(),
+            Some(scope) => scope.parse().map_err(|error| told(format!("{error}")))?,
+        };
+        if !zone.contains(&scope) {
+            return Err(told(format!("`{scope}` does not lie in zone `{zone}`")));
+        }
+        if words.next().is_some() {
+            return Err(told("a line has a key and one name".into()));
+        }
+        grants.push(Grant { key, scope });
+    }
+    Ok(grants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grants(text: &str) -> Result<Vec<Grant>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys");
+        std::fs::write(&path, text).unwrap();
+        read_grants(&path, &"aliases.example.net".parse().unwrap())
+    }
+
+    #[test]
+    fn each_key_has_its_names() {
+        let text = "# members\n\nalice:hmac-sha256:c2VjcmV0 alice.aliases.example.net\n\
+                    all:hmac-sha256:c2VjcmV0\n";
+        let scopes: Vec<String> = grants(text)
+            .unwrap()
+            .iter()
+            .map(|grant| grant.scope.to_string())
+            .collect();
+        assert_eq!(scopes, ["alice.aliases.example.net", "aliases.example.net"]);
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        for (text, told) in [
+            ("x", "line 1: a key is"),
+            (
+                "\na:hmac-sha256:c2VjcmV0 www.example.org",
+                "line 2: `www.example.org`",
+            ),
+            ("a:hmac-sha256:c2VjcmV0 aliases.example.net x", "one name"),
+        ] {
+            let error = grants(text).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

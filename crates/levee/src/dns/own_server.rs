@@ -1,0 +1,105 @@
+//! A name server of our own: its files, its sockets, its tasks. For a site (`dns.listen`) and for a
+//! community's domain (`levee dns`).
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
+
+use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, Save};
+use tokio::task::JoinHandle;
+
+use super::read_key;
+use crate::settings::OwnServer;
+
+/// The sockets of a name server.
+#[derive(Debug)]
+pub struct NameSockets {
+    udp: UdpSocket,
+    tcp: TcpListener,
+}
+
+impl NameSockets {
+    /// Binds both at `listen`.
+    ///
+    /// # Errors
+    /// A sentence with the way out.
+    pub fn bind(listen: SocketAddr) -> Result<Self, String> {
+        let told = |error| format!("cannot bind {listen} for the name server: {error}");
+        let tcp = TcpListener::bind(listen).map_err(told)?;
+        let address = tcp.local_addr().map_err(told)?;
+        let udp = UdpSocket::bind(address).map_err(told)?;
+        tcp.set_nonblocking(true).map_err(told)?;
+        udp.set_nonblocking(true).map_err(told)?;
+        Ok(Self { udp, tcp })
+    }
+
+    /// Where they are bound.
+    ///
+    /// # Errors
+    /// As the operating system.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        self.tcp.local_addr().map_err(|error| error.to_string())
+    }
+
+    /// Serves `zone` at them. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// As the operating system.
+    pub fn serve(self, zone: &OwnZone) -> Result<Vec<JoinHandle<()>>, String> {
+        let told = |error: std::io::Error| error.to_string();
+        let udp = tokio::net::UdpSocket::from_std(self.udp).map_err(told)?;
+        let tcp = tokio::net::TcpListener::from_std(self.tcp).map_err(told)?;
+        Ok(zone.serve(udp, tcp))
+    }
+}
+
+/// The site's zone, as the settings have it.
+///
+/// # Errors
+/// A sentence that names the file.
+pub fn open_zone(zone: DomainName, own: &OwnServer, seed: u64) -> Result<OwnZone, String> {
+    let mut grants = vec![];
+    if let Some(path) = &own.key {
+        grants.push(Grant {
+            key: read_key(path)?,
+            scope: zone.clone(),
+        });
+    }
+    let settings = OwnZoneSettings {
+        zone,
+        file: read_zone(&own.zone_file)?,
+        // What is put in belongs to the rescues of this process; its keeper puts it in again.
+        updated: String::new(),
+        grants,
+        secondaries: own.secondaries.clone(),
+        save: None,
+        seed,
+    };
+    read_by(&own.zone_file, settings)
+}
+
+/// The zone of `settings`, whose file is `path`.
+///
+/// # Errors
+/// A sentence that names the file.
+pub fn read_by(path: &Path, settings: OwnZoneSettings) -> Result<OwnZone, String> {
+    OwnZone::new(settings).map_err(|error| format!("zone file {}: {error}", path.display()))
+}
+
+/// The text of a zone file.
+///
+/// # Errors
+/// A sentence that names it.
+pub fn read_zone(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read zone file {}: {error}", path.display()))
+}
+
+/// Writes what updates put in to `file` of the state folder.
+pub fn save_to(state: crate::state::StateFolder, file: String) -> Save {
+    std::sync::Arc::new(move |text: &str| {
+        state.replace(&file, text).map_err(|error| {
+            tracing::error!(%error, "an update cannot be written down, so it is not made");
+            error.to_string()
+        })
+    })
+}
