@@ -1,8 +1,8 @@
 //! DNS as the first level of load distribution (R10): records that follow the load.
 //!
 //! A [`Zone`] is where records are changed: [`RemoteZone`] sends signed updates (RFC 2136, TSIG) to
-//! a name server, [`OwnZone`] is one. What is to be changed, and when it is tried again, is decided without I/O.
-//! Messages and signatures are hickory's. Nothing here resolves names for others.
+//! a name server, [`OwnZone`] is one. What is to be changed, and when it is tried again, is decided
+//! without I/O. Messages and signatures are hickory's. Nothing here resolves names for others.
 
 mod exchange;
 mod keeper;

@@ -1,5 +1,5 @@
-//! `levee serve`, `levee registry` and `levee dns`: from the command line to a running process and back to an
-//! exit.
+//! `levee serve`, `levee registry` and `levee dns`: from the command line to a running process and
+//! back to an exit.
 //!
 //! Every socket is bound before anything else is started, so a taken port is told in a sentence and
 //! changes nothing. What runs then is in `node.rs`.

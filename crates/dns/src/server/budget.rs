@@ -10,8 +10,8 @@ use std::net::IpAddr;
 
 use levee_vocab::{Random, Timestamp};
 
-/// Answers a second that a block gets. A resolver of millions asks for a name once in each TTL, from
-/// each of its machines.
+/// Answers a second that a block gets. A resolver of millions asks for a name once in each TTL,
+/// from each of its machines.
 const RATE: f64 = 50.0;
 /// Answers that a block gets at once.
 const BURST: f64 = 100.0;

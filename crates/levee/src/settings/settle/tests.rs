@@ -282,3 +282,20 @@ fn every_mistake_about_dns_is_told_with_its_way_out() {
     let forgetful = format!("{server}key = \"k\"\n{community}");
     check_told(&with(&forgetful), &["give state.folder"]);
 }
+
+#[test]
+fn a_zone_is_kept_by_one_server_ours_or_anothers() {
+    let site = "[site]\nname = \"www.example.org\"\nfolder = \"p\"\n[dns]\n";
+    let with = |more: &str| format!("{site}{more}");
+    let server = "server = \"192.0.2.53:53\"\nkey = \"k\"\n";
+    let listen = "listen = \"0.0.0.0:53\"\n";
+    check_told(&with(listen), &["give dns.zone_file"]);
+    let both = format!("{server}{listen}zone_file = \"z\"\n");
+    check_told(&with(&both), &["dns.server or dns.listen"]);
+    let idle = format!("{server}weighted = true\n");
+    check_told(&with(&idle), &["without dns.listen"]);
+    let taken = "listen = \"127.0.0.1:9100\"\nzone_file = \"z\"\n";
+    check_told(&with(taken), &["is taken by `dns.listen`"]);
+    let socket = format!("{listen}zone_file = \"z\"\nsecondaries = [\"unix:/x\"]\n");
+    check_told(&with(&socket), &["no address and port"]);
+}
