@@ -150,6 +150,16 @@ impl Homes {
         has_others.then_some(Self { key, hash, members })
     }
 
+    /// The other rescue servers of the origin.
+    pub fn neighbours(&self) -> impl Iterator<Item = &Home> {
+        self.members
+            .iter()
+            .filter_map(|member| match &member.whose {
+                Whose::Ours => None,
+                Whose::Theirs(home) => Some(home),
+            })
+    }
+
     /// What those who ask each other show.
     pub const fn key(&self) -> &FetchKey {
         &self.key

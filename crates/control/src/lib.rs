@@ -25,6 +25,7 @@ mod gate;
 mod homes;
 mod hotspot;
 mod input;
+mod inspection;
 mod journal;
 mod law;
 mod link_estimate;
@@ -63,6 +64,7 @@ pub use hotspot::{
 pub use input::{
     Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,
 };
+pub use inspection::{Inspection, Look, NextStep, found_by};
 pub use law::{HotSpotPolicy, Law, Replication};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, ShutdownCause};

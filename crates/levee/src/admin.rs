@@ -6,6 +6,7 @@
 //! What is answered is in `admin/routes.rs`, who may ask in `admin/guard.rs`.
 
 mod drill;
+mod expelled;
 mod guard;
 mod routes;
 
@@ -20,7 +21,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use levee_observe::{History, Status};
-use levee_vocab::Purge;
+use levee_vocab::{HostName, Purge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -43,6 +44,12 @@ pub trait StatusSource: Send + Sync {
 
     /// Removes objects here and at our rescue servers.
     fn purge(&self, purge: Purge) -> Reporting;
+
+    /// Takes a member off the list of the expelled; says so in a sentence, or why not. Blocks for
+    /// the disk for a moment.
+    fn forgive(&self, member: &HostName) -> Result<String, String> {
+        Err(format!("{member} is not expelled"))
+    }
 
     /// Reads the settings anew and puts them in force; says in a sentence what was done, or what is
     /// wrong with them. May take its time: it runs on a thread for such work.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http_body_util::Full;
 use levee_observe::Status;
-use levee_vocab::{Purge, PurgeKind, PurgeScope};
+use levee_vocab::{HostName, Purge, PurgeKind, PurgeScope};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::time::timeout;
 
@@ -52,6 +52,28 @@ pub async fn reload(admin: SocketAddr) -> Result<String, String> {
     match status.is_success() {
         true => Ok(text),
         false => Err(text.trim_end().to_owned()),
+    }
+}
+
+/// Has the server forgive a member that it has expelled; gives the sentence that it answers with.
+///
+/// # Errors
+/// When the member is not expelled, or a sentence as [`status_text`] has it.
+///
+/// Cancel safety: dropped half-way, the member may be forgiven or not.
+pub async fn forgive(admin: SocketAddr, member: &HostName) -> Result<String, String> {
+    let request = http::Request::post(format!("/-/forgive?member={member}"));
+    let request = request.header("host", admin.to_string());
+    let request = request.body(Full::default());
+    let request = request.map_err(|error| error.to_string())?;
+    let answer = timeout(ANSWER_MAX, ask(admin, request, BYTES_MAX)).await;
+    let (status, body) = answer
+        .map_err(|_| late(admin, ANSWER_MAX))?
+        .map_err(|error| absent(admin, &error))?;
+    let text = String::from_utf8_lossy(&body).trim_end().to_owned();
+    match status.is_success() {
+        true => Ok(text),
+        false => Err(text),
     }
 }
 

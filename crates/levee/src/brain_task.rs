@@ -27,6 +27,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use crate::community::Community;
 use crate::drill::DrillOffice;
 use crate::figures::{Figures, Surroundings};
+use crate::integrity::SceneBoard;
 use crate::link_meter::LinkMeter;
 use crate::replicator::Replicator;
 use crate::sampler::Sampler;
@@ -71,6 +72,8 @@ pub struct BrainTask {
     pub replicator: Replicator,
     /// Who keeps the account of drills.
     pub drills: Arc<DrillOffice>,
+    /// Where those who look at what others deliver see whom to look at.
+    pub scene: SceneBoard,
     /// What links and registry tell.
     pub events: mpsc::Receiver<Input>,
     /// What the operator wants.
@@ -145,6 +148,7 @@ impl BrainTask {
                 (ticks, looks) = (self.ticks(), self.looks());
             }
             if ended {
+                self.scene.pin_up(&self.brain.view(), &self.brain.plan());
                 self.show(&sampler);
             }
         }
@@ -188,6 +192,7 @@ impl BrainTask {
                 sampler.note_dead(&plan, link);
             }
             self.replicator.note(&input, &plan);
+            self.scene.note(&input);
             let outputs = self.brain.handle(Clock.now(), input);
             let mut forgotten = false;
             for output in outputs {
@@ -245,7 +250,7 @@ impl BrainTask {
 
     /// Takes the cores' notes.
     fn look(&mut self, sampler: &mut Sampler, now: Timestamp) {
-        let inputs = sampler.look(&self.front, now);
+        let inputs = sampler.look(&self.front, now, &mut self.scene);
         self.handle_all(inputs, sampler);
         for MissingCopy { link, url } in sampler.take_fetched() {
             self.replicator.renew(link, &url);

@@ -316,3 +316,18 @@ pub struct Server {
     #[arg(short, long, value_name = "FILE", conflicts_with = "admin")]
     pub config: Option<PathBuf>,
 }
+
+impl Server {
+    /// Where its admin pages are.
+    ///
+    /// # Errors
+    /// A sentence for the operator, where its settings cannot be read.
+    pub fn address(&self) -> Result<SocketAddr, String> {
+        let Some(path) = &self.config else {
+            return Ok(self.admin);
+        };
+        let settings = crate::settings::load(path);
+        let settings = settings.map_err(|complaints| crate::explain::told(path, &complaints))?;
+        Ok(settings.admin)
+    }
+}

@@ -16,7 +16,7 @@ use levee_wire::registry::Entry;
 use tokio::sync::mpsc;
 
 use crate::registry_client::{Directory, RegistryClient};
-use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks};
+use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks, RescueWord};
 
 /// An entry outlives this many missed registrations, so one lost message does not hide a site.
 const LIFETIME_PERIODS: u32 = 3;
@@ -81,6 +81,11 @@ impl Community {
             self.search(*count);
         }
         None
+    }
+
+    /// How to report to origins.
+    pub fn word(&self) -> RescueWord {
+        self.links.word()
     }
 
     /// How to have our rescue servers purge.

@@ -13,7 +13,9 @@ use std::time::Duration;
 use levee_trust::{Identity, Member, MemberList, PublicKey, SignedList, UnixMillis};
 use levee_vocab::HostName;
 
-use crate::command::{Community, Desk, Validity};
+use crate::admin_client;
+use crate::command::{Community, Desk, Server, Validity};
+use crate::serve::small_runtime;
 use crate::settings;
 use crate::state::{Readers, replace};
 use crate::trust::{self, unix_now};
@@ -52,10 +54,35 @@ pub fn run(wanted: &Community) -> Result<String, String> {
             gone.map(|_| format!("{name} is expelled: {reason}"))
                 .ok_or_else(|| no_member(name))
         }),
+        Community::Expelled { server } => expelled(server),
+        Community::Forgive { name, server } => {
+            let forgiving = admin_client::forgive(server.address()?, name);
+            small_runtime()?.block_on(forgiving)
+        }
         Community::Renew { desk, validity } => renew(desk, validity),
         Community::List { desk } => Ok(shown(&OpenDesk::read(desk)?.list, unix_now())),
         Community::Verify { file, authority } => verify(file, authority),
     }
+}
+
+/// Whom a running server has expelled, a line each.
+fn expelled(server: &Server) -> Result<String, String> {
+    let asking = admin_client::status_text(server.address()?);
+    let text = small_runtime()?.block_on(asking)?;
+    let status: levee_observe::Status =
+        serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let list = status.integrity.unwrap_or_default().expelled;
+    if list.is_empty() {
+        return Ok("nobody is expelled".to_owned());
+    }
+    let line = |one: levee_observe::ExpelledStatus| {
+        let (member, target) = (one.member, one.target);
+        let since = UnixMillis(one.since * 1000);
+        let (expected, seen) = (one.expected, one.seen);
+        format!("{member} since {since}: {target} should be {expected} and was {seen}")
+    };
+    let lines: Vec<String> = list.into_iter().map(line).collect();
+    Ok(lines.join("\n"))
 }
 
 fn init(name: &HostName, desk: &Desk, validity: &Validity) -> Result<String, String> {

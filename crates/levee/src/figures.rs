@@ -5,6 +5,7 @@
 mod hot;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
@@ -18,6 +19,7 @@ use levee_observe::{
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};
 
+use crate::integrity::IntegrityOffice;
 use crate::replicator::CopyCounts;
 use crate::sampler::Sampler;
 
@@ -43,6 +45,8 @@ pub struct Figures {
     pub copies: std::sync::Arc<CopyCounts>,
     /// The site's name in DNS, where it is kept.
     pub dns: Option<std::sync::Arc<crate::dns::Dns>>,
+    /// Who signs, permits and expels; none where the site stands alone.
+    pub integrity: Option<Arc<IntegrityOffice>>,
     /// When the process started.
     pub started: Timestamp,
 }
@@ -119,6 +123,7 @@ impl Figures {
             waiting: sampler.total().waiting,
             upstreams: self.upstreams.view().iter().map(upstream).collect(),
             drill: drill(view, &calendar),
+            integrity: self.integrity.as_ref().map(|office| office.status()),
             dns: self.dns.as_ref().map(|dns| dns.status()),
         }
     }
@@ -164,6 +169,7 @@ impl Figures {
             home_asks,
             home_answers,
             home_exceptions,
+            signatures,
             copies,
             copy_bytes,
             ..
@@ -192,6 +198,7 @@ impl Figures {
             sent_back: sent_back(total),
             comebacks: comebacks(total),
             home_exceptions: told(home_exceptions),
+            signatures: told(signatures),
             copies: self.copies(copies, copy_bytes),
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
@@ -352,7 +359,13 @@ fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
             LinkId::Outbound(_) => served.file_bytes,
             LinkId::Inbound(_) => served.bytes,
         },
-        phase: "live".to_owned(),
+        phase: match view.orphaned_until {
+            None => "live".to_owned(),
+            Some(_) => "orphaned".to_owned(),
+        },
+        orphaned_until: view
+            .orphaned_until
+            .map_or(0.0, |until| calendar.unix(until)),
     }
 }
 

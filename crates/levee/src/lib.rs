@@ -16,6 +16,7 @@ pub mod exchange;
 pub mod explain;
 pub mod figures;
 pub mod https;
+pub mod integrity;
 pub mod lab;
 pub mod link_meter;
 pub mod log_hand_over;

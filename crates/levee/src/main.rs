@@ -59,16 +59,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn admin_address(server: &Server) -> Result<std::net::SocketAddr, String> {
-    let Some(path) = &server.config else {
-        return Ok(server.admin);
-    };
-    let settings = settings::load(path).map_err(|complaints| explain::told(path, &complaints))?;
-    Ok(settings.admin)
-}
-
 fn reload(server: &Server) -> Result<(), String> {
-    let admin = admin_address(server)?;
+    let admin = server.address()?;
     let sentence = levee::serve::small_runtime()?.block_on(admin_client::reload(admin))?;
     print!("{sentence}");
     Ok(())
@@ -88,7 +80,7 @@ fn purge_of(url: Option<String>, keys: &[String], soft: bool) -> Result<Purge, P
 /// Whoever waits for it in a script learns by the exit status whether it is done everywhere.
 fn purge(server: &Server, purge: Result<Purge, PurgeError>, json: bool) -> Result<(), String> {
     let purge = purge.map_err(|error| error.to_string())?;
-    let admin = admin_address(server)?;
+    let admin = server.address()?;
     let report = levee::serve::small_runtime()?.block_on(admin_client::purge(admin, &purge))?;
     match json {
         true => println!("{}", report.json()),
@@ -101,11 +93,11 @@ fn purge(server: &Server, purge: Result<Purge, PurgeError>, json: bool) -> Resul
 fn drill(order: &Drill) -> Result<(), String> {
     let runtime = levee::serve::small_runtime()?;
     if let Some(DrillAction::Stop { server }) = &order.action {
-        let sentence = runtime.block_on(levee::drill::stop(admin_address(server)?))?;
+        let sentence = runtime.block_on(levee::drill::stop(server.address()?))?;
         println!("{sentence}");
         return Ok(());
     }
-    let admin = admin_address(&order.server)?;
+    let admin = order.server.address()?;
     let wanted = Wanted {
         rate: order.rate,
         length: order.time,
@@ -124,7 +116,7 @@ fn drill(order: &Drill) -> Result<(), String> {
 }
 
 fn show_status(server: &Server, json: bool) -> Result<(), String> {
-    let admin = admin_address(server)?;
+    let admin = server.address()?;
     let runtime = levee::serve::small_runtime()?;
     if json {
         println!("{}", runtime.block_on(admin_client::status_text(admin))?);
@@ -137,7 +129,7 @@ fn show_status(server: &Server, json: bool) -> Result<(), String> {
 
 /// Redraws once a second until the server is gone or the person has seen enough (Ctrl-C).
 fn watch(server: &Server) -> Result<(), String> {
-    let admin = admin_address(server)?;
+    let admin = server.address()?;
     levee::serve::small_runtime()?.block_on(async {
         let mut ticks = tokio::time::interval(std::time::Duration::from_secs(1));
         loop {

@@ -6,6 +6,7 @@
 
 mod certificates;
 mod face;
+mod inspection;
 mod made;
 mod purge_office;
 mod sockets;
@@ -14,7 +15,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Brain, Parameters, RoutePlan};
+use levee_control::{Brain, Input, Parameters, RoutePlan};
 use levee_net::{Clock, Inherited, Shared};
 use levee_observe::{AccessLog, AccessLogThread, StatusBoard};
 use levee_proxy::{
@@ -30,6 +31,7 @@ use tokio::task::JoinHandle;
 
 use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
+use self::inspection::Inspection;
 use self::made::{
     access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, list_sources,
     own_address, private_addresses, sites, start_dns, trust,
@@ -43,6 +45,7 @@ use crate::dns::Dns;
 use crate::drill::DrillOffice;
 use crate::figures::Figures;
 use crate::https::Https;
+use crate::integrity::{IntegrityOffice, SceneBoard};
 use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
@@ -81,6 +84,7 @@ pub struct Node {
     upstreams: Arc<Upstreams>,
     purges: Arc<PurgeOffice>,
     drills: Arc<DrillOffice>,
+    integrity: Option<Arc<IntegrityOffice>>,
     dns: Option<Arc<Dns>>,
     /// What is copied, and how.
     copied: watch::Sender<CopiedSite>,
@@ -170,6 +174,7 @@ impl Node {
             log,
             purges,
             drills,
+            integrity,
             ..
         } = self;
         let limits = admin_limits(&self.settings);
@@ -184,6 +189,7 @@ impl Node {
             log,
             purges,
             drills,
+            integrity,
             copied: self.copied,
             told: self.told,
             in_force: Shared::new(self.settings),
@@ -339,6 +345,7 @@ impl Parts {
         let clock: levee_proxy::Clock = Arc::new(|| Clock.now());
         let fetcher = Fetcher::new(fetch_settings(&self.settings), Handle::current(), clock)
             .map_err(|error| error.to_string())?;
+        self.sign(&fetcher)?;
         let (log, log_thread) = access_log(&self.settings)?;
         let aliases = match &self.state {
             Some(state) => state.aliases().map_err(|error| error.to_string())?,
@@ -370,14 +377,20 @@ impl Parts {
         let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web, publisher));
         let copying = Copying::new(copied_seen, self.link, charge(&made));
         let replicator = Replicator::start(&front, copying, events.clone());
-        let community = self.join(sockets.rescue, &made, events)?;
+        let (scene, scene_seen) = SceneBoard::new(seed());
+        let inspection = self.open_inspection(&made, scene_seen, events.clone())?;
+        let integrity = inspection.as_ref().map(Inspection::office);
+        let community = self.join(sockets.rescue, &made, (events, integrity.clone()))?;
         let line = community.as_ref().map(Community::purge_line);
         made.purges.open(&front, line);
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
         let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;
-        let figures = self.figures(&made, replicator.counts(), dns.clone(), certificates.board);
-        let side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);
+        let offices = (dns.clone(), integrity.clone());
+        let figures = self.figures(&made, replicator.counts(), offices, certificates.board);
+        let inspecting = self.inspect(inspection, (&front, community.as_ref()), plans_seen.clone());
+        let mut side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);
+        side_tasks.extend(inspecting);
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -391,6 +404,7 @@ impl Parts {
             cores: self.cores,
             connections_max: self.settings.limits.connections,
             replicator,
+            scene,
             events: inbox,
             orders: orders_inbox,
         };
@@ -412,6 +426,7 @@ impl Parts {
             upstreams: self.upstreams,
             purges: made.purges,
             drills,
+            integrity,
             dns,
             copied,
             told: certificates.told,
@@ -441,7 +456,7 @@ impl Parts {
         &self,
         made: &Made,
         copies: Arc<CopyCounts>,
-        dns: Option<Arc<Dns>>,
+        (dns, integrity): (Option<Arc<Dns>>, Option<Arc<IntegrityOffice>>),
         ordered: CertificateBoard,
     ) -> Figures {
         Figures {
@@ -455,6 +470,7 @@ impl Parts {
             purge_answers: made.purges.answers(),
             copies,
             dns,
+            integrity,
             started: Clock.now(),
         }
     }
@@ -483,7 +499,7 @@ impl Parts {
         &self,
         listener: Option<TcpListener>,
         made: &Made,
-        events: mpsc::Sender<levee_control::Input>,
+        (events, integrity): (mpsc::Sender<Input>, Option<Arc<IntegrityOffice>>),
     ) -> Result<Option<Community>, String> {
         let Some(community) = &self.settings.community else {
             return Ok(None);
@@ -498,6 +514,7 @@ impl Parts {
         let site = self.settings.site.name.clone();
         let mut settings = LinkSettings::new(site, self.address);
         settings.private_addresses = private_addresses(community);
+        settings.integrity = integrity;
         settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
         let surroundings = Surroundings {
             address_book: Arc::new(registry.clone()),

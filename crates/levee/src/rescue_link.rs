@@ -39,6 +39,7 @@ pub use purge_line::PurgeLine;
 pub use refusals::Refusals;
 use switchboard::Switchboard;
 
+use crate::integrity::IntegrityOffice;
 use crate::trust::Trust;
 
 /// Told of every message that is sent, in bytes with the overhead of its packets, so that the
@@ -68,6 +69,8 @@ pub struct LinkSettings {
     pub write_wait: Duration,
     /// Limits of each link.
     pub session: SessionLimits,
+    /// Who gives and checks permits; none where neither is done.
+    pub integrity: Option<Arc<IntegrityOffice>>,
 }
 
 impl LinkSettings {
@@ -86,6 +89,7 @@ impl LinkSettings {
             // A message is one packet: it fits the send buffer unless the peer takes nothing.
             write_wait: Duration::from_secs(2),
             session: SessionLimits::default(),
+            integrity: None,
         }
     }
 }
@@ -119,6 +123,22 @@ pub enum Obeyed {
     Failed(Input),
 }
 
+/// Says something to the origin of a link beside what the Brain wants said. Cheap to clone; the
+/// links can end before it.
+#[derive(Clone, Debug)]
+pub struct RescueWord(mpsc::WeakSender<Order>);
+
+impl RescueWord {
+    /// Reports what another rescue server delivered. Where the link is gone or there is no room it
+    /// is not said.
+    pub fn report(&self, link: LinkId, report: levee_wire::Report) {
+        let saying = Saying::Report(report);
+        if let Some(orders) = self.0.upgrade() {
+            let _ = orders.try_send(Order::Say { link, saying });
+        }
+    }
+}
+
 /// What the Brain wants of the switchboard.
 #[derive(Debug)]
 enum Order {
@@ -144,6 +164,7 @@ enum Saying {
     Rate(Rate),
     Purge(Purge),
     Peers(Vec<levee_vocab::Peer>),
+    Report(levee_wire::Report),
     ShutDown,
 }
 
@@ -230,6 +251,11 @@ impl RescueLinks {
     /// How many links and messages were refused, by cause.
     pub fn refusals(&self) -> Refusals {
         self.refusals.clone()
+    }
+
+    /// How to report to origins.
+    pub fn word(&self) -> RescueWord {
+        RescueWord(self.orders.downgrade())
     }
 
     /// How to have our rescue servers purge.

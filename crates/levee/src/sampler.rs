@@ -16,6 +16,8 @@ use levee_net::cpu_time;
 use levee_proxy::{CameBack, CoreNotes, Front, MissingCopy, Sample, SlotSample};
 use levee_vocab::{LinkId, Timestamp};
 
+use crate::integrity::SceneBoard;
+
 /// Intervals of redirects that are at risk when a rescue server proves dead: so long may a hang go
 /// unnoticed.
 const RISK_INTERVALS: usize = 3;
@@ -204,7 +206,7 @@ impl Sampler {
     /// changed their heat, and which copies visitors did not find (H5). The cores were told to tell
     /// it at the look before this one, so that is when it was true: by now each resource would seem
     /// to have paused.
-    pub fn look(&mut self, front: &Front, now: Timestamp) -> Vec<Input> {
+    pub fn look(&mut self, front: &Front, now: Timestamp, scene: &mut SceneBoard) -> Vec<Input> {
         let CoreNotes {
             arrivals,
             mut missing,
@@ -215,6 +217,7 @@ impl Sampler {
             *self.came_back.entry(link).or_default() += visitors;
         }
         self.fetched = fetched;
+        scene.hear(&arrivals);
         let looked = std::mem::replace(&mut self.looked, now);
         let told = HotSpotInput::ArrivalsTold(arrivals);
         let steps = self.hot_spots.handle(looked, told);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
     AcmeSettings, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content,
-    CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HotSpotSettings,
+    CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HotSpotSettings, IntegritySettings,
     LimitSettings, LinkSettings, LogSettings, NameServer, OwnServer, Recognition, RescueSettings,
     Settings, SiteSettings, TlsSettings, TrustSettings, UnknownHost, UpstreamTable,
 };

@@ -10,6 +10,7 @@ mod dns;
 mod drills;
 mod fetches;
 mod homes;
+mod integrity;
 mod purges;
 mod table;
 mod upstreams;

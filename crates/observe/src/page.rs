@@ -7,6 +7,7 @@ mod bar;
 mod certificates;
 mod dns;
 mod drill;
+mod integrity;
 mod upstreams;
 
 use crate::calendar::Calendar;
@@ -28,6 +29,7 @@ pub fn render_page(status: &Status) -> String {
     let mut html = Html::default();
     head(&mut html, status);
     drill::section(&mut html, status);
+    integrity::section(&mut html, status);
     bar::link(&mut html, status);
     peers(&mut html, Side::HelpsUs, &status.rescue_servers);
     peers(&mut html, Side::IsHelped, &status.origins);

@@ -81,6 +81,8 @@ pub struct Status {
     pub drill: Option<DrillStatus>,
     /// The site's name in DNS; none where it is left alone.
     pub dns: Option<DnsStatus>,
+    /// What others deliver for this site; none where it stands alone.
+    pub integrity: Option<IntegrityStatus>,
 }
 
 /// The site's name in DNS.
@@ -121,6 +123,34 @@ pub struct NameServerStatus {
     pub refused: u64,
     /// Copies of the zone that secondaries fetched.
     pub transfers: u64,
+}
+
+/// What others deliver for a site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IntegrityStatus {
+    /// Public key of the site, by which what it publishes is signed.
+    pub key: String,
+    /// Looks at what rescue servers deliver, by what they showed.
+    pub looks: BTreeMap<String, u64>,
+    /// Members that altered something, the oldest first.
+    pub expelled: Vec<ExpelledStatus>,
+}
+
+/// A member that altered what it delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ExpelledStatus {
+    /// Its name.
+    pub member: String,
+    /// Since when, in Unix seconds.
+    pub since: u64,
+    /// Path and query of the page.
+    pub target: String,
+    /// Digest of what was published.
+    pub expected: String,
+    /// Digest of what was delivered.
+    pub seen: String,
 }
 
 /// Crawlers, since the start, and what is true now.
@@ -329,6 +359,9 @@ pub struct Lifetime {
     pub collapsed: u64,
     /// Fetches that failed.
     pub fetch_errors: u64,
+    /// Objects of origins whose key is known, by what their signature said.
+    #[serde(default)]
+    pub signatures: BTreeMap<String, u64>,
     /// Requests to other rescue servers as the homes of objects.
     pub home_asks: u64,
     /// Of these, those that a home answered.
@@ -383,8 +416,11 @@ pub struct Peer {
     pub requests: u64,
     /// Bytes since the rescue began.
     pub bytes: u64,
-    /// `live`, `ending`, `restored` (by a restart, and refusing for a moment) or `expired`.
+    /// `live`, `orphaned` (the origin has died, and permits us to go on), `ending`, `restored` (by a
+    /// restart, and refusing for a moment) or `expired`.
     pub phase: String,
+    /// Unix seconds at which the permit of an origin that has died ends; 0 while it lives.
+    pub orphaned_until: f64,
 }
 
 /// How it stands with the registry.

@@ -11,7 +11,7 @@ use levee_vocab::{Purge, PurgeKind};
 use percent_encoding::percent_decode_str;
 
 use super::guard::Refusal;
-use super::{StatusSource, drill};
+use super::{StatusSource, drill, expelled};
 
 /// An answer, whole.
 pub(super) type Answer = Response<Full<Bytes>>;
@@ -40,7 +40,8 @@ pub(super) async fn answer<B>(request: &Request<B>, source: Arc<dyn StatusSource
         ("/-/purge", _) => method_not_allowed("POST"),
         ("/-/drill", &Method::POST) => drill::begin(request.uri().query(), source).await,
         ("/-/drill/stop", &Method::POST) => drill::stop(request.uri().query(), &*source),
-        ("/-/drill" | "/-/drill/stop", _) => method_not_allowed("POST"),
+        ("/-/forgive", &Method::POST) => expelled::forgive(request.uri().query(), &*source),
+        ("/-/drill" | "/-/drill/stop" | "/-/forgive", _) => method_not_allowed("POST"),
         (path, method) if READ.contains(method) => read(path, request.uri().query(), &*source),
         (_, _) => method_not_allowed("GET, HEAD"),
     }

@@ -6,6 +6,8 @@ use clap::{Args, Subcommand};
 use levee_trust::{PublicKey, Role};
 use levee_vocab::HostName;
 
+use super::Server;
+
 /// What the authority of a closed community, or one of its members, wants done.
 #[derive(Debug, Subcommand)]
 pub enum Community {
@@ -75,6 +77,21 @@ pub enum Community {
         /// How long it holds then.
         #[command(flatten)]
         validity: Validity,
+    },
+    /// Print whom the running server has expelled for altering what it delivered, and why.
+    Expelled {
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
+    },
+    /// Let the running server ask a member for help again that it has expelled.
+    #[command(after_help = "levee community forgive www.example.net")]
+    Forgive {
+        /// Its name.
+        name: HostName,
+        /// Which server.
+        #[command(flatten)]
+        server: Server,
     },
     /// Print the members.
     List {

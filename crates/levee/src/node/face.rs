@@ -9,7 +9,7 @@ use std::sync::Arc;
 use levee_net::Shared;
 use levee_observe::{AccessLog, History, Status, StatusBoard};
 use levee_proxy::{Fetcher, Front, Upstreams};
-use levee_vocab::{ByteRate, Purge, WebAddress};
+use levee_vocab::{ByteRate, HostName, Purge, WebAddress};
 use tokio::sync::{mpsc, watch};
 
 use super::made::{copied, sites};
@@ -18,6 +18,7 @@ use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
 use crate::drill::{DrillDesk, DrillOffice};
 use crate::https::Https;
+use crate::integrity::IntegrityOffice;
 use crate::replicator::CopiedSite;
 use crate::serve::Again;
 use crate::settings::Settings;
@@ -34,6 +35,7 @@ pub(super) struct Face {
     pub log: AccessLog,
     pub purges: Arc<PurgeOffice>,
     pub drills: Arc<DrillOffice>,
+    pub integrity: Option<Arc<IntegrityOffice>>,
     pub copied: watch::Sender<CopiedSite>,
     pub told: watch::Sender<Arc<Settings>>,
     pub in_force: Shared<Settings>,
@@ -58,6 +60,13 @@ impl StatusSource for Face {
     fn purge(&self, purge: Purge) -> Reporting {
         let office = Arc::clone(&self.purges);
         Box::pin(async move { office.purge(purge).await })
+    }
+
+    fn forgive(&self, member: &HostName) -> Result<String, String> {
+        match &self.integrity {
+            Some(office) => office.forgive(member),
+            None => Err(format!("{member} is not expelled: this site stands alone")),
+        }
     }
 
     fn reload(&self) -> Result<String, String> {

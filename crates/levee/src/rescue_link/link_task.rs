@@ -3,6 +3,8 @@
 //! Reads little at a time, writes with a deadline, and waits for nothing without one. It decides
 //! nothing but whether the address in an SOS may be believed, which needs a look into the registry.
 
+mod permits;
+
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,14 +13,14 @@ use std::time::Duration;
 
 use levee_control::{Candidate, Input, Rejection, RescueCall};
 use levee_net::Clock;
-use levee_trust::Deed;
+use levee_trust::{Deed, PublicKey};
 use levee_vocab::{FetchKey, LinkId, Purge, WebAddress};
 use levee_wire::rescue::{Message, Offer, Sos};
 use levee_wire::{Ending, Event, Output, RescueSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
 use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Refusals, Saying};
@@ -89,6 +91,9 @@ pub(super) async fn answer(
         key: FetchKey::from_bytes([0; 16]),
         other: None,
         refusal: None,
+        alias: None,
+        heard_key: None,
+        permit_at: None,
     };
     task.run(None).await
 }
@@ -159,6 +164,9 @@ pub(super) async fn call(
         key,
         other: Some(candidate.site),
         refusal: None,
+        alias: None,
+        heard_key: None,
+        permit_at: None,
     };
     task.run(Some(first)).await
 }
@@ -202,6 +210,12 @@ struct LinkTask {
     /// The other side's own name: of the candidate that we call, or of the origin that calls us.
     other: Option<WebAddress>,
     refusal: Option<LinkEnd>,
+    /// The alias under which the rescue server of this link serves its origin.
+    alias: Option<WebAddress>,
+    /// The key of the origin's first permit.
+    heard_key: Option<PublicKey>,
+    /// When to give the next permit.
+    permit_at: Option<Instant>,
 }
 
 /// Whether an offer is believed.
@@ -239,6 +253,7 @@ impl LinkTask {
         loop {
             let deadline = self.session.next_deadline();
             let wait = deadline.map(|deadline| deadline.since(Clock.now()));
+            let permit_at = self.permit_at.unwrap_or_else(Instant::now);
             let outputs = tokio::select! {
                 read = self.stream.read(&mut buffer), if reading == Reading::Open => match read {
                     Ok(0) | Err(_) => {
@@ -254,6 +269,7 @@ impl LinkTask {
                     // The switchboard is gone, and with it everybody who could want this link.
                     None => return Ending::Finished,
                 },
+                () = sleep_until(permit_at), if self.permit_at.is_some() => self.give_permit(),
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {
                     self.happens(levee_wire::Input::TimerFired)
                 }
@@ -266,6 +282,9 @@ impl LinkTask {
 
     fn say(&mut self, saying: Saying) -> Vec<Output> {
         let (address, key) = (self.context.settings.address, self.context.peers_key);
+        if let Saying::Accept { alias, .. } = &saying {
+            self.alias = Some(alias.clone());
+        }
         match translation::said(saying, address, key) {
             Some(input) => self.happens(input),
             None => Vec::new(),
@@ -303,10 +322,15 @@ impl LinkTask {
                     self.tell(Event::PeersReceived(known)).await;
                 }
                 Output::Tell(Event::Accepted(offer)) => {
+                    let alias = offer.alias.clone();
                     if self.take_offer(offer).await == Belief::Refused {
                         return Some(Ending::Finished);
                     }
+                    self.alias = Some(alias);
+                    queue.extend(self.give_permit());
                 }
+                Output::Tell(Event::PermitReceived(permit)) => self.take_permit(&permit).await,
+                Output::Tell(Event::ReportReceived(report)) => self.take_report(report),
                 Output::Tell(event) => self.tell(event).await,
                 Output::Close(ending) => return Some(ending),
             }

@@ -64,6 +64,7 @@ pub(super) fn said(
             let key = peers_key?;
             levee_wire::Input::PeersDecided(Peers { key, members })
         }
+        Saying::Report(report) => levee_wire::Input::ReportDecided(report),
         Saying::ShutDown => levee_wire::Input::ShutdownDecided,
     })
 }

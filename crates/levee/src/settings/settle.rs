@@ -9,6 +9,7 @@ mod cross;
 mod dns;
 mod groups;
 mod hot_spots;
+mod integrity;
 mod reload;
 mod tls;
 mod trust;
@@ -27,6 +28,7 @@ pub use self::crawlers::{CrawlerSettings, Recognition};
 pub use self::dns::{AnswerOrder, DnsSettings, NameServer, OwnServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
+pub use self::integrity::IntegritySettings;
 pub use self::trust::TrustSettings;
 pub use self::types::{
     CacheSettings, CommunitySettings, Content, LimitSettings, LinkSettings, LogSettings,
@@ -64,6 +66,7 @@ impl Settings {
             trust: trust::trust(&values, &mut complaints),
             rescue: rescue(&values),
             crawlers: crawlers::crawlers(&values),
+            integrity: integrity::integrity(&values),
             hot_spots: hot_spots::hot_spots(&values, &mut complaints),
             cache: cache(&values),
             limits: LimitSettings {

@@ -168,6 +168,11 @@ settings! {
     "File with this site's own key, made at the first start; by default `identity.key` in `state.folder`.";
     "community.members", Kind::Path, "", "", Restart, "\"/etc/levee/members.list\"",
     "File with the authority's member list, read again when it changes. Only needed where no registry hands out the list.";
+    "integrity.permit", Kind::Time, "1 h", "at most 24 h", Restart, "\"4 h\"",
+    "How long rescue servers may show what they have of this site after it has died. Renewed while it lives; zero for not at all.";
+    "integrity.sampling", Kind::Time, "2 s", "", Restart, "\"10 s\"",
+    "Time between two looks at what rescue servers deliver for this site, and at what others deliver for sites that this one helps. Zero for none.";
+
     "community.drills", Kind::Flag, "true", "", Reload, "false",
     "Whether this server takes part in the rehearsals of other members, where it has time.";
 

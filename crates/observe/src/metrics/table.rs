@@ -5,7 +5,9 @@
 
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
-use super::{Metric, copies, crawlers, dns, drills, fetches, homes, purges, upstreams, way_back};
+use super::{
+    Metric, copies, crawlers, dns, drills, fetches, homes, integrity, purges, upstreams, way_back,
+};
 
 /// Every metric, in the order in which they are shown.
 pub(super) const METRICS: &[Metric] = &[
@@ -566,6 +568,9 @@ pub(super) const METRICS: &[Metric] = &[
     homes::ASKS,
     homes::ANSWERS,
     homes::EXCEPTIONS,
+    integrity::SIGNATURES,
+    integrity::LOOKS,
+    integrity::EXPELLED,
     way_back::SENT_BACK,
     way_back::COMEBACKS,
     copies::HOT,

@@ -63,10 +63,12 @@ pub enum Standing {
 }
 
 /// A response as it was delivered, to be judged.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Delivered<'a> {
-    /// Its head.
-    pub head: &'a ResponseHead,
+    /// Its status.
+    pub status: u16,
+    /// The value of a field, by its name in lower case.
+    pub field: &'a dyn Fn(&str) -> Option<&'a [u8]>,
     /// Of its body, as delivered.
     pub digest: Digest,
     /// Name and port of the origin.
@@ -132,22 +134,19 @@ impl fmt::Debug for OriginKey {
 impl OriginKey {
     /// What this key says of a response. One that names another key is forged: an origin has one.
     pub fn judge(&self, delivered: &Delivered<'_>, now: SystemTime) -> Standing {
-        let head = delivered.head;
-        let claim = match Claim::read(|name| head.header(name)) {
+        let field = delivered.field;
+        let claim = match Claim::read(field) {
             Ok(claim) => claim,
             Err(ClaimFault::Unsigned) => return Standing::Unsigned,
             Err(ClaimFault::Malformed | ClaimFault::Coverage | ClaimFault::OtherSite) => {
                 return Standing::Forged;
             }
         };
-        let text = |name: &str| {
-            head.header(name)
-                .and_then(|one| std::str::from_utf8(one).ok())
-        };
+        let text = |name: &str| field(name).and_then(|one| std::str::from_utf8(one).ok());
         let site = delivered.site.to_string();
         let published = Published {
             digest: delivered.digest,
-            status: head.status.as_u16(),
+            status: delivered.status,
             content_type: text("content-type"),
             content_encoding: text("content-encoding"),
             site: &site,
@@ -200,8 +199,10 @@ impl Fetch {
         let site = site_of(space)?;
         let digest = digest_beside(body).await?;
         let target = std::str::from_utf8(&self.asker.key.target).ok()?;
+        let field = |name: &str| head.header(name);
         let delivered = Delivered {
-            head,
+            status: head.status.as_u16(),
+            field: &field,
             digest,
             site: &site,
             target,
@@ -328,8 +329,10 @@ impl Question {
         ) else {
             return;
         };
+        let field = |name: &str| head.header(name);
         let delivered = Delivered {
-            head,
+            status: head.status.as_u16(),
+            field: &field,
             digest,
             site: &site,
             target,
@@ -344,10 +347,13 @@ impl Question {
                 };
                 shared.cache.succeed(&self.key, old, signed);
             }
-            // It has changed since; what came from the origin itself was right when it came.
-            (Standing::Authentic | Standing::Unsigned, _) | (_, CameFrom::Origin) => {}
-            (Standing::Forged, CameFrom::Member) => {
-                count(&shared.tally.integrity.forged);
+            (Standing::Authentic | Standing::Unsigned, _) => {}
+            // It has changed since, or was altered by who gave it to us. Nobody can tell any more
+            // whether it was ever right, so it is not shown again.
+            (Standing::Forged, came_from) => {
+                if came_from == CameFrom::Member {
+                    count(&shared.tally.integrity.forged);
+                }
                 tracing::debug!("{target} of {site} is not what its origin has now: let go");
                 shared.cache.exchange(&self.key, old, old.expired());
             }

@@ -39,6 +39,8 @@ impl Rescue {
     pub(crate) fn permitted(&mut self, desk: &Desk, link: LinkId, length: Duration) {
         if let Some(origin) = self.origins.get_mut(&link)
             && origin.is_linked()
+            // A drill is over when its origin is.
+            && origin.drill.is_none()
         {
             let until = desk.now + length.min(PERMIT_MAX);
             let permit = (!length.is_zero()).then_some(until);

@@ -39,6 +39,7 @@ impl Settings {
             "admin.names": admin_names;
             "[dns]": dns;
             "[log]": log;
+            "[integrity]": integrity;
             "state.folder": state_folder;
         };
         let mut community = running.community.clone();

@@ -14,6 +14,7 @@ use super::acme::AcmeSettings;
 use super::crawlers::CrawlerSettings;
 use super::dns::DnsSettings;
 use super::hot_spots::HotSpotSettings;
+use super::integrity::IntegritySettings;
 use super::trust::TrustSettings;
 use super::upstream::UpstreamTable;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub hot_spots: HotSpotSettings,
     /// Who is a crawler, and what they get.
     pub crawlers: CrawlerSettings,
+    /// What others may do without us, and how often they are looked at.
+    pub integrity: IntegritySettings,
     /// HTTPS; none where there is no certificate.
     pub tls: Option<TlsSettings>,
     /// Where certificates are ordered; none where nobody orders any.

@@ -1,0 +1,162 @@
+//! One look at a page, through the way that visitors take.
+//!
+//! It looks like a browser's request, because who alters pages would spare a request that says what
+//! it is for. Only the head tells it from one: it comes from a member's address, which cannot be
+//! hidden. That is why members look for one another.
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{self, HeaderMap};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use levee_control::Look;
+use levee_proxy::{Delivered, OriginKey, Standing, digest_of};
+use levee_vocab::WebAddress;
+use levee_wire::Digest;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// What a browser says. Several, so that the looks of one site are not all alike.
+const BROWSERS: [&[(&str, &str)]; 3] = [
+    &[
+        (
+            "user-agent",
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:140.0) Gecko/20100101 Firefox/140.0",
+        ),
+        (
+            "accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        ),
+        ("accept-language", "en-US,en;q=0.5"),
+        ("accept-encoding", "gzip, deflate"),
+        ("upgrade-insecure-requests", "1"),
+    ],
+    &[
+        (
+            "user-agent",
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+             Chrome/142.0.0.0 Safari/537.36",
+        ),
+        (
+            "accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
+        ),
+        ("accept-encoding", "gzip, deflate"),
+        ("accept-language", "en-GB,en;q=0.9"),
+        ("upgrade-insecure-requests", "1"),
+    ],
+    &[
+        (
+            "user-agent",
+            "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like \
+             Gecko) Version/18.6 Safari/605.1.15",
+        ),
+        (
+            "accept",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        ),
+        ("accept-language", "en-GB,en;q=0.9"),
+        ("accept-encoding", "gzip, deflate"),
+    ],
+];
+
+/// A look takes no longer: a slow member is no liar.
+const LOOK_MAX: Duration = Duration::from_secs(10);
+/// Longest body that is looked at.
+const BODY_BYTES_MAX: usize = 4 << 20;
+/// What the request and the connection of a look cost the link.
+pub const LOOK_BYTES: u64 = 900;
+
+/// A whole page as it was delivered.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Its head.
+    pub headers: HeaderMap,
+    /// Of its body.
+    pub digest: Digest,
+}
+
+/// Which browser we are this time.
+#[derive(Clone, Copy, Debug)]
+pub struct Guise(pub usize);
+
+impl Guise {
+    fn headers(self) -> &'static [(&'static str, &'static str)] {
+        BROWSERS[self.0 % BROWSERS.len()]
+    }
+}
+
+/// The page that a visitor of `alias` gets for `target`; none where there is none.
+///
+/// Cancel safety: dropped half-way, the connection is closed.
+pub async fn delivered(
+    (alias, address): (&WebAddress, SocketAddr),
+    target: &str,
+    guise: Guise,
+) -> Option<Page> {
+    let reading = async {
+        let stream = TcpStream::connect(address).await.ok()?;
+        page(stream, &alias.to_string(), target, guise).await
+    };
+    timeout(LOOK_MAX, reading).await.ok()?
+}
+
+/// The same over a connection that is there.
+pub async fn page<S>(stream: S, host: &str, target: &str, guise: Guise) -> Option<Page>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut request = Request::builder()
+        .method(Method::GET)
+        .uri(target)
+        .header(header::HOST, host);
+    for (name, value) in guise.headers() {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Empty::<Bytes>::new()).ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let answer = async {
+        let (parts, body) = sender.send_request(request).await.ok()?.into_parts();
+        if parts.status != StatusCode::OK {
+            return None;
+        }
+        let body = Limited::new(body, BODY_BYTES_MAX).collect().await.ok()?;
+        let body = body.to_bytes();
+        let digest = tokio::task::spawn_blocking(move || digest_of(&body)).await;
+        Some(Page {
+            headers: parts.headers,
+            digest: digest.ok()?,
+        })
+    };
+    tokio::pin!(answer);
+    tokio::select! {
+        answer = &mut answer => answer,
+        _ = connection => answer.await,
+    }
+}
+
+/// What the signature of a page says.
+pub fn standing(page: &Page, key: &OriginKey, site: &WebAddress, target: &str) -> Standing {
+    let field = |name: &str| page.headers.get(name).map(header::HeaderValue::as_bytes);
+    let delivered = Delivered {
+        status: StatusCode::OK.as_u16(),
+        field: &field,
+        digest: page.digest,
+        site,
+        target,
+    };
+    key.judge(&delivered, SystemTime::now())
+}
+
+/// What a page is that has no signature, beside the one that is there `otherwise`.
+pub fn compared(page: &Page, otherwise: Digest) -> Look {
+    match page.digest == otherwise {
+        true => Look::Same,
+        false => Look::Foreign,
+    }
+}

@@ -1,0 +1,107 @@
+//! The parts of a node that sign, permit, look and expel: made and started here.
+
+use std::sync::Arc;
+
+use levee_control::{Input, RoutePlan};
+use levee_proxy::{Fetcher, Front};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use super::{Made, Parts, charge, seed};
+use crate::community::Community;
+use crate::integrity::{
+    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, watch_neighbours, watch_orphans,
+};
+
+/// What looks at others, before it is started.
+pub(super) struct Inspection {
+    office: Arc<IntegrityOffice>,
+    reports: mpsc::Receiver<Reported>,
+    scene: watch::Receiver<Arc<Scene>>,
+    events: mpsc::Sender<Input>,
+    charge: crate::rescue_link::LinkCharge,
+    fetcher: Fetcher,
+}
+
+impl Inspection {
+    /// The office, for all who need it.
+    pub fn office(&self) -> Arc<IntegrityOffice> {
+        Arc::clone(&self.office)
+    }
+}
+
+impl Parts {
+    /// What rescue servers fetch is signed from the start.
+    pub(super) fn sign(&self, fetcher: &Fetcher) -> Result<(), String> {
+        if self.settings.community.is_none() {
+            return Ok(());
+        }
+        let publisher = IntegrityOffice::publisher(self.trust.identity(), &self.web);
+        fetcher.publish_by(publisher.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// Nothing where the site stands alone.
+    pub(super) fn open_inspection(
+        &self,
+        made: &Made,
+        scene: watch::Receiver<Arc<Scene>>,
+        events: mpsc::Sender<Input>,
+    ) -> Result<Option<Inspection>, String> {
+        if self.settings.community.is_none() {
+            return Ok(None);
+        }
+        let site = (self.web.clone(), self.settings.integrity.permit);
+        let state = self.settings.state_folder.as_deref();
+        let fetcher = made.fetcher.clone();
+        let (office, reports) =
+            IntegrityOffice::open(&self.trust, site, state, fetcher.clone(), events.clone())?;
+        Ok(Some(Inspection {
+            office,
+            reports,
+            scene,
+            events,
+            charge: charge(made),
+            fetcher,
+        }))
+    }
+
+    /// Starts to look.
+    pub(super) fn inspect(
+        &self,
+        inspection: Option<Inspection>,
+        (front, community): (&Arc<Front>, Option<&Community>),
+        plans: watch::Receiver<Arc<RoutePlan>>,
+    ) -> Vec<JoinHandle<()>> {
+        let (Some(inspection), Some(community)) = (inspection, community) else {
+            return Vec::new();
+        };
+        let Inspection {
+            office,
+            reports,
+            scene,
+            events,
+            charge,
+            fetcher,
+        } = inspection;
+        let every = self.settings.integrity.sampling;
+        let inspector = Inspector::new(InspectorParts {
+            office,
+            front: Arc::downgrade(front),
+            site: self.web.clone(),
+            scene: scene.clone(),
+            reports,
+            purges: community.purge_line(),
+            charge: Arc::clone(&charge),
+            every,
+            seed: seed(),
+        });
+        let word = (fetcher, community.word());
+        let neighbours = watch_neighbours(scene, word, Arc::clone(&charge), (every, seed()));
+        vec![
+            tokio::spawn(inspector.run()),
+            tokio::spawn(neighbours),
+            tokio::spawn(watch_orphans(plans, charge, events)),
+        ]
+    }
+}
