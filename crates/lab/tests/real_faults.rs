@@ -23,6 +23,8 @@ mod drill;
 mod homes;
 #[path = "real_faults/http.rs"]
 mod http;
+#[path = "real_faults/integrity.rs"]
+mod integrity;
 #[path = "real_faults/link.rs"]
 mod link;
 #[path = "../../dns/tests/real_bind/named.rs"]

@@ -8,6 +8,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+use levee_wire::{Claim, Published};
+
 use crate::cacheability::ResponseControl;
 use crate::chunked::Incoming;
 use crate::files::fuzzed_cut;
@@ -17,11 +19,12 @@ use crate::request::{BodyLength, Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Req
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their folders.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("cache_control", cache_control),
     ("chunked", chunked),
     ("range", range),
     ("request_head", request_head),
+    ("signature", signature),
 ];
 
 const LIMITS: HeadLimits = HeadLimits {
@@ -168,6 +171,43 @@ pub fn range(data: &[u8]) {
     let bytes: u64 = parts.iter().map(|part| part.end - part.start).sum();
     assert!(parts.len() < 2 || bytes < size);
     assert!(parts.len() <= 16);
+}
+
+/// A signature's three fields, a line each: what is read and covers what it should is written back
+/// as the very bytes that are signed, and no other response has the same.
+pub fn signature(data: &[u8]) {
+    let mut lines = data.split(|&byte| byte == b'\n');
+    let fields = [
+        levee_wire::DIGEST_FIELD,
+        levee_wire::INPUT_FIELD,
+        levee_wire::SIGNATURE_FIELD,
+    ];
+    let fields = fields.map(|name| (name, lines.next()));
+    let field = |name: &str| {
+        let found = fields.iter().find(|(one, _)| *one == name);
+        found.and_then(|(_, value)| *value)
+    };
+    let Ok(claim) = Claim::read(field) else {
+        return;
+    };
+    let page = Published {
+        digest: claim.digest,
+        status: 200,
+        content_type: Some("text/html"),
+        content_encoding: None,
+        site: "www.example.org",
+        target: "/a?b",
+    };
+    let Ok(base) = claim.base(&page) else { return };
+    let other = Published {
+        target: "/c",
+        ..page
+    };
+    assert_ne!(claim.base(&other).as_ref(), Ok(&base));
+    let last = base.lines().last().unwrap_or_default();
+    assert!(last.starts_with("\"@signature-params\": (\"repr-digest\""));
+    assert!(last.contains(&format!("created={}", claim.validity.created)));
+    assert_eq!(base.lines().count(), 6);
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use crate::http;
 use crate::stage::{
-    ALICE, INTERVAL, NEWS, PAGES, Place, RUSH, TOLERANCE, Town, body_of, page, until,
+    ALICE, Draft, INTERVAL, NEWS, PAGES, Place, RUSH, TOLERANCE, Town, body_of, page, until,
 };
 
 /// The papers' rule: what takes longer than 7 s has failed.
@@ -91,9 +91,14 @@ impl Hop {
 /// What most tests begin with: alice is the one whom the origin knows, and its crowd is redirected
 /// to her, at an alias.
 pub fn in_a_rescue() -> (Town, Place, Place, Crowd, String) {
+    in_a_rescue_of(&NEWS)
+}
+
+/// The same with another origin than the usual one.
+pub fn in_a_rescue_of(origin: &Draft) -> (Town, Place, Place, Crowd, String) {
     let town = Town::new();
     let alice = town.start(&ALICE);
-    let news = town.start(&NEWS);
+    let news = town.start(origin);
     news.knows(&["alice"]);
     let crowd = Crowd::send(&news, RUSH);
     let alias = news.rescued_by("alice");

@@ -2,10 +2,12 @@
 
 use crate::crowd::{
     Crowd, Page, assert_all_are_right, assert_nobody_is_led_astray, assert_redirects_stop,
-    assert_the_name_answers, count, in_a_rescue,
+    assert_the_name_answers, count, in_a_rescue, in_a_rescue_of,
 };
 use crate::http;
-use crate::stage::{ALICE, BOB, NEWS, PAGES, RUSH, Town, assert_leads_back, body_of, page, until};
+use crate::stage::{
+    ALICE, BOB, NEWS, PAGES, RUSH, Town, UNPERMITTING, assert_leads_back, body_of, page, until,
+};
 
 #[test]
 fn redirects_to_a_killed_rescue_server_stop_within_one_interval() {
@@ -60,7 +62,7 @@ fn a_killed_rescue_server_that_returns_leads_its_old_alias_back_to_the_origin() 
 
 #[test]
 fn a_rescue_server_is_free_again_when_its_origin_is_killed() {
-    let (_town, mut news, alice, crowd, alias) = in_a_rescue();
+    let (_town, mut news, alice, crowd, alias) = in_a_rescue_of(&UNPERMITTING);
     // Every page was fetched by then, so visitors at the alias have something to read.
     until("all pages in alice's cache", || {
         let visits = crowd.seen();

@@ -99,9 +99,14 @@ fn help(link: TcpStream, port: u16, told: &Mutex<Vec<String>>, source: &Source) 
 /// Fetches what a visitor wants, and gives it to him, or something else.
 fn serve(mut visitor: TcpStream, source: &Source, lie: Lie) {
     let mut lines = BufReader::new(visitor.try_clone().unwrap()).lines();
-    let Some(Ok(first)) = lines.next() else { return };
+    let Some(Ok(first)) = lines.next() else {
+        return;
+    };
     let mut coding = String::new();
-    for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
+    for line in lines
+        .map_while(Result::ok)
+        .take_while(|line| !line.is_empty())
+    {
         if line.to_ascii_lowercase().starts_with("accept-encoding:") {
             coding = format!("{line}\r\n");
         }
@@ -156,7 +161,9 @@ fn expelled(place: &Place) -> Vec<Value> {
 
 fn looks(place: &Place, kind: &str) -> u64 {
     let status = place.status();
-    status["integrity"]["looks"][kind].as_u64().unwrap_or_default()
+    status["integrity"]["looks"][kind]
+        .as_u64()
+        .unwrap_or_default()
 }
 
 /// A liar is found, cut off, and stays so; whoever is honest is asked in its place.
@@ -179,7 +186,10 @@ fn a_liar_is_found(lie: Lie) {
     let status = news.status();
     let helpers = status["rescue_servers"].as_array().unwrap().clone();
     assert!(
-        helpers.iter().all(|one| one["alias"].as_str() != Some(&format!("news-vh1.localhost:{}", liar.web.port()))),
+        helpers
+            .iter()
+            .all(|one| one["alias"].as_str()
+                != Some(&format!("news-vh1.localhost:{}", liar.web.port()))),
         "{helpers:?}"
     );
     drop(crowd);
@@ -214,7 +224,9 @@ fn who_is_honest_is_looked_at_and_stays() {
     news.knows(&["mallory", "alice"]);
     let crowd = Crowd::send(&news, RUSH);
     news.rescued_by("mallory");
-    until("fifty looks", || (looks(&news, "authentic") >= 50).then_some(()));
+    until("fifty looks", || {
+        (looks(&news, "authentic") >= 50).then_some(())
+    });
     assert_eq!((looks(&news, "forged"), looks(&news, "foreign")), (0, 0));
     assert!(expelled(&news).is_empty());
     drop((crowd, alice));
@@ -223,7 +235,10 @@ fn who_is_honest_is_looked_at_and_stays() {
 #[test]
 fn what_visitors_get_under_an_alias_carries_the_origins_signature() {
     let (_town, news, alice, crowd, alias) = in_a_rescue();
-    let key = news.status()["integrity"]["key"].as_str().unwrap().to_owned();
+    let key = news.status()["integrity"]["key"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     until("a signed page", || {
         let request = http::request(&alias, &page(0));
         let mut stream = TcpStream::connect(alice.socket()).unwrap();
@@ -251,7 +266,9 @@ fn visitors_of_a_dead_origin_are_served_until_it_is_back() {
     });
     news.kill();
     alice.wait("the death of news", |status| {
-        status["decisions"].to_string().contains("news.localhost has died")
+        status["decisions"]
+            .to_string()
+            .contains("news.localhost has died")
     });
     drop(crowd);
     let name = news.address.to_string();
@@ -281,7 +298,7 @@ fn the_permit_of_a_dead_origin_ends() {
     let town = Town::new();
     let alice = town.start(&ALICE);
     let mut news = town.start(&Draft {
-        rescue: "[integrity]\npermit = \"6 s\"\n",
+        rescue: "[integrity]\npermit = \"8 s\"\n",
         ..NEWS
     });
     news.knows(&["alice"]);

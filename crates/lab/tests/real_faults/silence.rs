@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::crowd::{
-    Crowd, Page, assert_redirects_stop, assert_the_name_answers, count, in_a_rescue,
+    Crowd, Page, assert_redirects_stop, assert_the_name_answers, count, in_a_rescue_of,
 };
-use crate::stage::{BOB, INTERVAL, NEWS, RUSH, Town};
+use crate::stage::{BOB, INTERVAL, NEWS, RUSH, Town, UNPERMITTING};
 
 #[test]
 fn redirects_to_a_hanging_rescue_server_stop_within_three_intervals() {
@@ -83,7 +83,7 @@ fn a_peer_that_says_ok_and_nothing_else_is_left_within_three_intervals() {
 
 #[test]
 fn a_silent_origin_is_given_up_by_its_rescue_server() {
-    let (_town, news, alice, crowd, alias) = in_a_rescue();
+    let (_town, news, alice, crowd, alias) = in_a_rescue_of(&UNPERMITTING);
     news.freeze();
     alice.is_normal_again();
     // Frozen for longer than anybody waits: whoever still waits by then is answered, and the crowd

@@ -61,6 +61,11 @@ pub const NEWS: Draft = Draft {
     port: 0,
     rescue: "",
 };
+/// The same, whose rescue servers may not go on without it.
+pub const UNPERMITTING: Draft = Draft {
+    rescue: "[integrity]\npermit = \"0 s\"\n",
+    ..NEWS
+};
 /// A member who can carry the whole crowd, and is asked first.
 pub const ALICE: Draft = Draft {
     name: "alice",

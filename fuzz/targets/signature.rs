@@ -1,0 +1,4 @@
+//! Signatures of responses. The property stands in `crates/proxy/src/fuzzing.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| levee_proxy::fuzzing::signature(data));
