@@ -1,5 +1,6 @@
 //! Members that alter what they deliver, and origins that die.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -42,7 +43,7 @@ impl Liar {
         let (links, visitors) = (bind(), bind());
         let web = visitors.local_addr().unwrap();
         let rescue = links.local_addr().unwrap().port();
-        let source = Arc::new(Mutex::new(None));
+        let source = Arc::<Source>::default();
         let heard = Arc::<Mutex<Vec<String>>>::default();
         let (told, known) = (Arc::clone(&heard), Arc::clone(&source));
         thread::spawn(move || {
@@ -69,8 +70,16 @@ impl Liar {
     }
 }
 
-/// The origin's name and port, and the key to fetch with.
-type Source = Mutex<Option<(String, SocketAddr, String)>>;
+/// Where to fetch from, and what was fetched.
+type Source = Mutex<Shelf>;
+
+#[derive(Default)]
+struct Shelf {
+    /// The origin's name and port, and the key to fetch with.
+    origin: Option<(String, SocketAddr, String)>,
+    /// Responses by target and coding.
+    kept: BTreeMap<(String, String), Vec<u8>>,
+}
 
 /// Says yes to everything.
 fn help(link: TcpStream, port: u16, told: &Mutex<Vec<String>>, source: &Source) {
@@ -83,7 +92,7 @@ fn help(link: TcpStream, port: u16, told: &Mutex<Vec<String>>, source: &Source) 
                 let key = words.iter().find_map(|word| word.strip_prefix("key="));
                 let at: SocketAddr = format!("{address}:{web}").parse().unwrap();
                 let host = format!("{name}:{web}");
-                *source.lock().unwrap() = Some((host, at, key.unwrap().to_owned()));
+                source.lock().unwrap().origin = Some((host, at, key.unwrap().to_owned()));
                 format!("{number} 200 OK news-vh1.localhost 127.0.0.1 {port} 9000\n")
             }
             [_, "200", ..] | [] => continue,
@@ -112,24 +121,13 @@ fn serve(mut visitor: TcpStream, source: &Source, lie: Lie) {
         }
     }
     let target = first.split(' ').nth(1).unwrap_or("/").to_owned();
-    let Some((host, at, key)) = source.lock().unwrap().clone() else {
-        return;
-    };
     // Uncompressed, so that a word of the page can be changed.
     if target == page(ALTERED) {
         coding = "accept-encoding: identity\r\n".into();
     }
-    let Ok(mut origin) = TcpStream::connect(at) else {
+    let Some(mut response) = fetch(&target, &coding, source) else {
         return;
     };
-    let request = format!(
-        "GET {target} HTTP/1.1\r\nhost: {host}\r\nlevee-fetch: {key}\r\n{coding}\
-         connection: close\r\n\r\n"
-    );
-    let mut response = Vec::new();
-    if origin.write_all(request.as_bytes()).is_err() || origin.read_to_end(&mut response).is_err() {
-        return;
-    }
     if target == page(ALTERED) && lie != Lie::None {
         response = altered(&response, lie);
     }
@@ -137,9 +135,31 @@ fn serve(mut visitor: TcpStream, source: &Source, lie: Lie) {
     let _ = visitor.write_all(&response);
 }
 
+/// What the origin says, asked once.
+fn fetch(target: &str, coding: &str, source: &Source) -> Option<Vec<u8>> {
+    let mut shelf = source.lock().unwrap();
+    let name = (target.to_owned(), coding.to_owned());
+    if let Some(kept) = shelf.kept.get(&name) {
+        return Some(kept.clone());
+    }
+    let (host, at, key) = shelf.origin.clone()?;
+    let request = format!(
+        "GET {target} HTTP/1.1\r\nhost: {host}\r\nlevee-fetch: {key}\r\n{coding}\
+         connection: close\r\n\r\n"
+    );
+    let mut response = Vec::new();
+    let mut origin = TcpStream::connect(at).ok()?;
+    origin.write_all(request.as_bytes()).ok()?;
+    origin.read_to_end(&mut response).ok()?;
+    if response.starts_with(b"HTTP/1.1 200") {
+        shelf.kept.insert(name, response.clone());
+    }
+    Some(response)
+}
+
 /// The same page with one word changed, of the same length.
 fn altered(response: &[u8], lie: Lie) -> Vec<u8> {
-    let text = String::from_utf8(response.to_vec()).unwrap();
+    let text = String::from_utf8_lossy(response).into_owned();
     let text = text.replace("nobody else", "anybody can");
     if lie == Lie::Signed {
         return text.into_bytes();
@@ -306,10 +326,7 @@ fn the_permit_of_a_dead_origin_ends() {
     let alias = news.rescued_by("alice");
     crowd.is_redirected_to(&alias);
     news.kill();
-    alice.wait("the end of the rescue", |status| {
-        let rescues = status["origins"].as_array().unwrap();
-        rescues.iter().all(|origin| origin["phase"] != "live")
-    });
+    alice.is_normal_again();
     drop(crowd);
     let decisions = alice.status()["decisions"].to_string();
     assert!(decisions.contains("its permit is over"), "{decisions}");
