@@ -416,8 +416,8 @@ pub struct Peer {
     pub requests: u64,
     /// Bytes since the rescue began.
     pub bytes: u64,
-    /// `live`, `orphaned` (the origin has died, and permits us to go on), `ending`, `restored` (by a
-    /// restart, and refusing for a moment) or `expired`.
+    /// `live`, `orphaned` (the origin has died, and permits us to go on), `ending`, `restored`
+    /// (by a restart, and refusing for a moment) or `expired`.
     pub phase: String,
     /// Unix seconds at which the permit of an origin that has died ends; 0 while it lives.
     pub orphaned_until: f64,

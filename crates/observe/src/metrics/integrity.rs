@@ -6,7 +6,7 @@ use super::Kind::{Counter, Gauge};
 use super::Metric;
 
 pub(super) const SIGNATURES: Metric = Metric {
-    name: "levee_signatures_total",
+    name: "levee_verified_objects_total",
     kind: Counter,
     unit: "objects",
     level: Operator,
