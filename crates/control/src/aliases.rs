@@ -227,6 +227,18 @@ impl Aliases {
         self.serving().any(|route| route.slot == slot)
     }
 
+    /// The origin whose visitors we carry, or did until a moment ago, because of `link`.
+    pub(crate) fn origin_of(&self, link: LinkId) -> Option<HostName> {
+        self.serving()
+            .find(|route| route.link == link)
+            .map(|route| route.origin.host.clone())
+    }
+
+    /// Slots of the aliases that still serve, and whose they are.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = (u8, &HostName)> {
+        self.serving().map(|route| (route.slot, &route.origin.host))
+    }
+
     /// Whether `host` is one of our aliases, of whatever age.
     pub(crate) fn contains(&self, host: &HostName) -> bool {
         self.by_number.values().any(|alias| alias.name() == host)

@@ -12,6 +12,7 @@ use levee_vocab::{ByteRate, Random, ServerState, Timestamp};
 
 use crate::desk::Desk;
 use crate::discovery::Due;
+use crate::help::GivenRecord;
 use crate::input::Input;
 use crate::output::Output;
 use crate::parameters::Parameters;
@@ -32,7 +33,16 @@ impl Brain {
     /// A site in the normal state, with the aliases that it gave out before it was restarted.
     /// `parameters` went through [`Parameters::check`].
     pub fn new(parameters: Parameters, seed: u64, aliases: Vec<AliasRecord>) -> Self {
-        let desk = Desk::new(parameters, Random::from_seed(seed), aliases);
+        Self::restore(parameters, seed, (aliases, Vec::new()))
+    }
+
+    /// As [`Brain::new`], with what was given to others before the restart as well.
+    pub fn restore(
+        parameters: Parameters,
+        seed: u64,
+        kept: (Vec<AliasRecord>, Vec<GivenRecord>),
+    ) -> Self {
+        let desk = Desk::new(parameters, Random::from_seed(seed), kept);
         let mut brain = Self {
             desk,
             phase: Phase::Normal,
@@ -108,6 +118,7 @@ impl Brain {
             rescue_servers,
             origins,
             drill: self.phase.drill(&self.desk),
+            help: self.desk.help_view(),
             hot: self.desk.hot_views(),
             candidates: self.desk.allocation.candidates().to_vec(),
             decisions: self.desk.journal.decisions(),
@@ -117,6 +128,11 @@ impl Brain {
     /// The aliases given out, to be kept over a restart.
     pub fn aliases(&self) -> Vec<AliasRecord> {
         self.desk.aliases.records()
+    }
+
+    /// What was given to others in the last day, to be kept over a restart.
+    pub fn given(&self) -> Vec<GivenRecord> {
+        self.desk.given.records(self.desk.now)
     }
 
     /// The last inputs and outputs, a line each, for the report of a failure.
@@ -204,6 +220,7 @@ impl Brain {
         let desk = &mut self.desk;
         desk.aliases.expire(desk.now, &desk.parameters);
         desk.forget_keys();
+        desk.keep_ledger();
         self.talk_to_registry();
         self.renew_plan();
     }
@@ -271,6 +288,7 @@ impl Brain {
             redirect,
             drill: self.phase.drill_plan(desk),
             crawl: Some(desk.crawl_plan()),
+            help: desk.help_plan(&self.phase.allotted()),
         }
     }
 }

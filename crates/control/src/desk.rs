@@ -13,6 +13,7 @@ use crate::aliases::Aliases;
 use crate::allocation::{Allocation, Nobody};
 use crate::copies::CopyLedger;
 use crate::discovery::{Discovery, Due};
+use crate::help::{GivenRecord, Ledger, Refusals};
 use crate::input::LoadSample;
 use crate::journal::Journal;
 use crate::load::{Load, Pressure};
@@ -50,9 +51,13 @@ pub(crate) struct Desk {
     pub(crate) discovery: Discovery,
     pub(crate) copies: CopyLedger,
     pub(crate) journal: Journal,
+    /// What was given to whom in the last day.
+    pub(crate) given: Ledger,
+    /// Whom we did not help.
+    pub(crate) not_helped: Refusals,
     retired_keys: Vec<RetiredKey>,
     raised: Vec<Resource>,
-    refusals: Refusals,
+    refused: Refused,
     outputs: Vec<Output>,
 }
 
@@ -71,14 +76,18 @@ const CRAWL_REFUSALS: f64 = 0.1;
 
 /// Refusals that were not told yet.
 #[derive(Clone, Debug, Default)]
-struct Refusals {
+struct Refused {
     requests: u64,
     elapsed: Duration,
     quiet_intervals: u32,
 }
 
 impl Desk {
-    pub(crate) fn new(parameters: Parameters, random: Random, records: Vec<AliasRecord>) -> Self {
+    pub(crate) fn new(
+        parameters: Parameters,
+        random: Random,
+        (records, given): (Vec<AliasRecord>, Vec<GivenRecord>),
+    ) -> Self {
         Self {
             parameters,
             now: Timestamp::ZERO,
@@ -90,9 +99,11 @@ impl Desk {
             discovery: Discovery::default(),
             copies: CopyLedger::default(),
             journal: Journal::default(),
+            given: Ledger::restore(given),
+            not_helped: Refusals::default(),
             retired_keys: Vec::new(),
             raised: Vec::new(),
-            refusals: Refusals::default(),
+            refused: Refused::default(),
             outputs: Vec::new(),
         }
     }
@@ -114,6 +125,7 @@ impl Desk {
         let mut outputs = std::mem::take(&mut self.outputs);
         outputs.sort_by_key(|output| match output {
             Output::RememberAliases => 0,
+            Output::RememberGiven => 3,
             Output::SwapPlan => 1,
             Output::CallForHelp { .. }
             | Output::AcceptSos { .. }
@@ -140,6 +152,7 @@ impl Desk {
         self.interval += 1;
         self.copies.pass();
         self.load.measure(&self.parameters, sample);
+        self.note_given(sample);
         self.tell_rises();
         self.tell_refusals(sample);
     }
@@ -227,7 +240,7 @@ impl Desk {
     }
 
     fn tell_refusals(&mut self, sample: &LoadSample) {
-        let refusals = &mut self.refusals;
+        let refusals = &mut self.refused;
         refusals.quiet_intervals = refusals.quiet_intervals.saturating_sub(1);
         if sample.refused > 0 || refusals.requests > 0 {
             refusals.requests += sample.refused;
@@ -237,9 +250,9 @@ impl Desk {
             return;
         }
         let (requests, elapsed) = (refusals.requests, refusals.elapsed);
-        *refusals = Refusals {
+        *refusals = Refused {
             quiet_intervals: REFUSAL_NEWS,
-            ..Refusals::default()
+            ..Refused::default()
         };
         self.explain(Reason::Refusing { requests, elapsed });
     }

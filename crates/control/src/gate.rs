@@ -39,9 +39,11 @@ use crate::law::Law;
 use crate::plan::{RedirectPlan, RoutePlan};
 
 mod allowance;
+mod help;
 mod targets;
 
 use allowance::Allowance;
+use help::HelpGate;
 use targets::{Targets, Term};
 
 /// How long a visitor may be kept, and how full the link may be.
@@ -141,6 +143,8 @@ pub struct Gate {
     /// What crawlers get, and what telling them to come back later may cost.
     crawlers: Ration,
     put_off: Ration,
+    /// What origins get that we rescue.
+    help: HelpGate,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -191,6 +195,7 @@ impl Gate {
             targets: Targets::default(),
             crawlers: Ration::default(),
             put_off: Ration::default(),
+            help: HelpGate::default(),
         }
     }
 
@@ -221,6 +226,7 @@ impl Gate {
             *self = Self {
                 crawlers: std::mem::take(&mut self.crawlers),
                 put_off: std::mem::take(&mut self.put_off),
+                help: std::mem::take(&mut self.help),
                 ..Self::new(self.limits.clone())
             };
         }
@@ -229,6 +235,7 @@ impl Gate {
             self.crawlers.set_rate(now, rate(crawl.pages));
             self.put_off.set_rate(now, rate(crawl.refusals));
         }
+        self.help.adopt(now, plan.help.as_ref(), share);
         self.rules = plan.redirect.as_ref().map(Rules::of);
         self.plan = plan;
     }
@@ -262,6 +269,12 @@ impl Gate {
             self.early.charge(bytes as f64);
             self.ceiling.charge(bytes as f64);
         }
+    }
+
+    /// Whether `bytes` may go to a visitor of the origin of `slot`, by what the operator gives at
+    /// most. They are charged then.
+    pub fn may_help(&mut self, now: Timestamp, slot: u8, bytes: u64) -> bool {
+        self.plan.help.is_none() || self.help.take(now, slot, bytes as f64)
     }
 
     /// Whether a crawler can be told to come back later, which costs `bytes`.

@@ -11,7 +11,7 @@
 //! rescue: `upstreams`, which application of a site gets a request; `homes`, which of an origin's
 //! rescue servers fetches an object for all of them; H1 and H2 `hotspot`, which resources are about
 //! to become hot; H5 `way_back`, how a visitor gets back to the origin and never round and round;
-//! `drill`, a rehearsal of it all.
+//! `help`, what an operator gives at most; `drill`, a rehearsal of it all.
 
 mod aliases;
 mod allocation;
@@ -22,6 +22,7 @@ mod desk;
 mod discovery;
 mod drill;
 mod gate;
+mod help;
 mod homes;
 mod hotspot;
 mod input;
@@ -56,6 +57,7 @@ pub use drill::{
     DrillRefusal, DrillStop, DrillView,
 };
 pub use gate::{Ask, Gate, GateLimits, PuttingOff, Redirectability, Verdict};
+pub use help::{CallRefusal, GIVEN_WINDOW, GivenRecord, HelpLimits, HelpPlan, RefusedCall};
 pub use homes::{AskEnd, Asking, Asks, Home, HomeChoice, Homes, NeededBy, object_hash};
 pub use hotspot::{
     Arrival, ArrivalTable, Arrivals, HotSpotInput, HotSpotOutput, HotSpotRules, HotSpotStep,
@@ -78,5 +80,5 @@ pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,
 };
-pub use view::{AliasRecord, BrainView, Entry, HotView, PhaseName, RescueView};
+pub use view::{AliasRecord, BrainView, Entry, HelpView, HotView, PhaseName, RescueView};
 pub use way_back::{Comeback, Onward, REDIRECTS_MAX, Signature, WayBack};

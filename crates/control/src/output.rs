@@ -85,6 +85,8 @@ pub enum Output {
     SwapPlan,
     /// Write the aliases given out, `Brain::aliases`, to the state folder before they are used.
     RememberAliases,
+    /// Write what was given in the last day, `Brain::given`, to the state folder.
+    RememberGiven,
     /// Nothing to do: a decision for people to read.
     Explain(Reason),
 }
@@ -108,6 +110,10 @@ pub enum ShutdownCause {
     DrillStopped,
     /// Rescue server: a site in need calls, and a drill gives way.
     RealCall,
+    /// Rescue server: what it gives in a day is given.
+    DayGiven,
+    /// Rescue server: what it gives to one site in a day is given.
+    MemberDayGiven,
 }
 
 impl fmt::Display for ShutdownCause {
@@ -128,6 +134,8 @@ impl ShutdownCause {
             Self::DrillOver => "the drill is over",
             Self::DrillStopped => "the operator stopped the drill",
             Self::RealCall => "a site in need calls, and a drill gives way",
+            Self::DayGiven => "what the rescue server gives in a day is given",
+            Self::MemberDayGiven => "what the rescue server gives to one site in a day is given",
         }
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use levee_vocab::{ByteRate, HostName, WebAddress};
 use thiserror::Error;
 
+use crate::help::HelpLimits;
 use crate::law::HotSpotPolicy;
 
 /// Load levels at which something happens, as shares of capacity (0.75 is 75 %).
@@ -70,6 +71,8 @@ pub struct Parameters {
     pub registry_period: Duration,
     /// Whether this site takes part in the drills of others. Default yes.
     pub drills: Drills,
+    /// What is given to others at most.
+    pub help: HelpLimits,
     /// What is done about hot spots.
     pub hot_spots: HotSpotPolicy,
 }
@@ -130,6 +133,7 @@ impl Parameters {
             candidates_max: 16,
             registry_period: Duration::from_secs(10),
             drills: Drills::Joined,
+            help: HelpLimits::default(),
             hot_spots: HotSpotPolicy::default(),
         }
     }
@@ -145,6 +149,7 @@ impl Parameters {
         self.check_loads(&mut complaints);
         self.check_times(&mut complaints);
         self.check_counts(&mut complaints);
+        complaints.extend(self.help.check());
         complaints.extend(self.hot_spots.check());
         if complaints.is_empty() {
             Ok(self)
@@ -287,7 +292,7 @@ impl Parameters {
         );
         let value = self.origins_max;
         check(
-            "rescue.origins_max",
+            "help.origins_max",
             value.to_string(),
             value <= 64,
             "[0, 64]",
@@ -371,7 +376,7 @@ mod tests {
                 "crawlers.share",
                 "rescue.interval",
                 "rescue.low_intervals",
-                "rescue.origins_max",
+                "help.origins_max",
                 "community.alias_host",
             ]
         );

@@ -14,6 +14,7 @@ use levee_vocab::{
 
 use crate::copies::HotRoute;
 use crate::drill::DrillPlan;
+use crate::help::HelpPlan;
 use crate::homes::Homes;
 use crate::law::Law;
 
@@ -38,6 +39,8 @@ pub struct RoutePlan {
     pub drill: Option<DrillPlan>,
     /// What crawlers get; none while nobody has measured what there is.
     pub crawl: Option<CrawlPlan>,
+    /// What origins get that we rescue; none while nothing limits it but the link.
+    pub help: Option<HelpPlan>,
 }
 
 /// What crawlers get in this interval, in accounted bytes a second.

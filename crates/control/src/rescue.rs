@@ -79,10 +79,13 @@ pub(crate) mod rescued;
 pub(crate) mod rescuing;
 mod usefulness;
 
+use std::collections::BTreeMap;
+
 use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 
 use crate::desk::Desk;
 use crate::drill::{DrillPlan, DrillRefusal, DrillStop, DrillView};
+use crate::help::CallRefusal;
 use crate::input::{Input, Rejection};
 use crate::output::{Output, ShutdownCause};
 use crate::rescue::calls::Calls;
@@ -182,7 +185,7 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         }
         Input::TimerFired => Sos::with_calls(calls).time_passed(desk),
         Input::SosReceived { link, call } => {
-            reject(desk, *link, call, "we are asking for help ourselves");
+            reject(desk, *link, call, CallRefusal::Calling);
             Phase::Calling(calls)
         }
         Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
@@ -234,7 +237,7 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         Input::TimerFired => sos.time_passed(desk),
         Input::MembersExpelled(_) => sos.expelled(desk),
         Input::SosReceived { link, call } => {
-            reject(desk, *link, call, "we are being rescued ourselves");
+            reject(desk, *link, call, CallRefusal::Rescued);
             Phase::Sos(sos)
         }
         Input::ParametersChanged(_) if !desk.parameters.takes_part() => {
@@ -318,7 +321,7 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::LinkLost { link, .. } => closing.confirmed(desk, *link),
         Input::TimerFired => closing.time_passed(desk),
         Input::SosReceived { link, call } => {
-            reject(desk, *link, call, "we are ending our rescues");
+            reject(desk, *link, call, CallRefusal::Closing);
             Phase::Closing(closing)
         }
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Closing(closing)),
@@ -348,7 +351,7 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
 fn drained(desk: &mut Desk, input: &Input) -> Phase {
     match input {
         Input::SosReceived { link, call } => {
-            reject(desk, *link, call, "the operator is stopping this server");
+            reject(desk, *link, call, CallRefusal::Drained);
             Phase::Drained
         }
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Drained),
@@ -435,6 +438,19 @@ impl Phase {
             | Self::Rescue(_)
             | Self::Closing(_)
             | Self::Drained => None,
+        }
+    }
+
+    /// What each origin that we rescue is allotted, by its slot.
+    pub(crate) fn allotted(&self) -> BTreeMap<u8, ByteRate> {
+        match self {
+            Self::Rescue(rescue) => rescue.allotted(),
+            Self::Normal
+            | Self::Calling(_)
+            | Self::Drilling(_)
+            | Self::Sos(_)
+            | Self::Closing(_)
+            | Self::Drained => BTreeMap::new(),
         }
     }
 

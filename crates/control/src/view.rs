@@ -1,11 +1,13 @@
 //! What a Brain shows of itself: to the status page, to the state folder, and to stories.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, LinkId, Resource, ServerState, Timestamp, WebAddress};
 
 use crate::copies::Heat;
 use crate::drill::DrillView;
+use crate::help::RefusedCall;
 use crate::input::Candidate;
 use crate::reason::Reason;
 
@@ -32,6 +34,8 @@ pub struct BrainView {
     pub origins: Vec<RescueView>,
     /// The drill that we hold or take part in.
     pub drill: Option<DrillView>,
+    /// What is given to others, and to whom it is not.
+    pub help: HelpView,
     /// Hot resources and their copies, the hottest first.
     pub hot: Vec<HotView>,
     /// Candidates, best first.
@@ -78,6 +82,21 @@ pub struct RescueView {
     pub used: ByteRate,
     /// The origin has died, and permits us to go on until then.
     pub orphaned_until: Option<Timestamp>,
+}
+
+/// What was given to others in the last 24 hours, and to whom it was not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HelpView {
+    /// Bytes given to all.
+    pub given: u64,
+    /// What there is for all together, by the limits.
+    pub rate: ByteRate,
+    /// To whom how much was given, most first; none stands for all that are not told apart.
+    pub origins: Vec<(Option<HostName>, u64)>,
+    /// The last whom we did not help, oldest first.
+    pub refused: Vec<RefusedCall>,
+    /// How many there were, by kind.
+    pub refused_by_kind: BTreeMap<&'static str, u64>,
 }
 
 /// A resource that is copied.

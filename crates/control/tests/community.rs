@@ -201,7 +201,11 @@ impl Stage {
                 self.mail.insert(due, (who, Input::CandidatesFound(found)));
             }
             Output::Register { free } => self.free[who] = free,
-            Output::SwapPlan | Output::RememberAliases | Output::Copy(_) | Output::Explain(_) => {}
+            Output::SwapPlan
+            | Output::RememberAliases
+            | Output::RememberGiven
+            | Output::Copy(_)
+            | Output::Explain(_) => {}
         }
     }
 

@@ -11,11 +11,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use levee_control::{
-    Brain, DrillOrder, DrillRefusal, DrillStop, Input, LinkLoss, OriginPhase, OriginRoute, Output,
-    Parameters, Reason, RoutePlan,
+    Brain, CallRefusal, DrillOrder, DrillRefusal, DrillStop, Input, LinkLoss, OriginPhase,
+    OriginRoute, Output, Parameters, Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
@@ -241,7 +241,7 @@ impl BrainTask {
                 link,
                 reason: Reason::SosRejected {
                     origin: origin.peer.host.clone(),
-                    why: "its alias cannot be written to the state folder",
+                    why: CallRefusal::AliasForgotten.why(),
                 },
             },
             None => Output::DropLink { link },
@@ -261,6 +261,7 @@ impl BrainTask {
         match output {
             Output::SwapPlan => self.publish(),
             Output::RememberAliases => return self.remember(),
+            Output::RememberGiven => self.remember_given(),
             Output::Explain(reason) => {
                 self.drills.note(reason);
                 tell(reason);
@@ -345,6 +346,15 @@ impl BrainTask {
         }
     }
 
+    /// A limit that a day's figures were lost for is kept by those that were not.
+    fn remember_given(&self) {
+        if let Some(state) = &self.state
+            && let Err(error) = state.remember_given(&self.brain.given(), SystemTime::now())
+        {
+            tracing::error!(%error, "cannot remember what was given to others today");
+        }
+    }
+
     /// Learns B where nobody configured it.
     fn measure_link(&mut self, sampler: &mut Sampler) {
         let Some(meter) = &mut self.link_meter else {
@@ -381,6 +391,7 @@ impl BrainTask {
 
     async fn drain(mut self, done: oneshot::Sender<()>, sampler: &mut Sampler) {
         let rescues = !self.brain.view().origins.is_empty();
+        self.remember_given();
         self.handle(Input::DrainStarted, sampler);
         // Whoever sends visitors here by /-/ready must look elsewhere from now on.
         self.show(sampler);

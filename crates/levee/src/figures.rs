@@ -2,6 +2,7 @@
 //!
 //! Only arithmetic: differences into rates, monotonic time into Unix seconds, types into text.
 
+mod help;
 mod hot;
 
 use std::collections::BTreeMap;
@@ -125,6 +126,7 @@ impl Figures {
             drill: drill(view, &calendar),
             integrity: self.integrity.as_ref().map(|office| office.status()),
             dns: self.dns.as_ref().map(|dns| dns.status()),
+            help: self.help(view, surroundings, &calendar),
         }
     }
 

@@ -33,8 +33,8 @@ use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::inspection::Inspection;
 use self::made::{
-    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, list_sources,
-    own_address, private_addresses, sites, start_dns, trust,
+    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, kept,
+    list_sources, own_address, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
 use self::sockets::{Sockets, bind};
@@ -347,10 +347,8 @@ impl Parts {
             .map_err(|error| error.to_string())?;
         self.sign(&fetcher)?;
         let (log, log_thread) = access_log(&self.settings)?;
-        let aliases = match &self.state {
-            Some(state) => state.aliases().map_err(|error| error.to_string())?,
-            None => vec![],
-        };
+        let kept = self.state.as_ref().map(kept).transpose()?;
+        fetcher.limit_disk_of_others(self.settings.help.disk);
         Ok(Made {
             purges: PurgeOffice::new(fetcher.clone()),
             fetcher,
@@ -362,7 +360,7 @@ impl Parts {
             take_over: TakeOver::new(log.clone()),
             log,
             log_thread,
-            brain: Brain::new(self.parameters.clone(), seed(), aliases),
+            brain: Brain::restore(self.parameters.clone(), seed(), kept.unwrap_or_default()),
         })
     }
 

@@ -233,6 +233,7 @@ impl RescueLinks {
             | Output::Copy(_)
             | Output::SwapPlan
             | Output::RememberAliases
+            | Output::RememberGiven
             | Output::Explain(_) => return Obeyed::NotForLinks,
         };
         let failed = match order {

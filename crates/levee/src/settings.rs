@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
     AcmeSettings, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content,
-    CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HotSpotSettings,
-    IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameServer, OwnServer,
-    Recognition, RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings, UnknownHost,
-    UpstreamTable,
+    CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HelpSettings,
+    HotSpotSettings, IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameServer,
+    OwnServer, Recognition, RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings,
+    UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
 pub use value::{Kind, rate_or_nothing, time};

@@ -1,10 +1,12 @@
-//! What must outlive a crash: the aliases that this server gave out (R8).
+//! What must outlive a crash: the aliases that this server gave out (R8), what it gave to others in
+//! the last day (`given`), and what other parts keep here.
 //!
-//! One small text file, a line an alias, replaced as a whole: written to a second file, flushed,
-//! renamed. So whatever moment the power fails at, either the old list is there or the new one, and
+//! One small text file for each, a line an entry, replaced as a whole: written to a second file,
+//! flushed, renamed. So whatever moment the power fails at, either the old list is there or the new one, and
 //! a restarted server still sends the visitors of its old aliases back to their origin servers and
 //! never gives a number out twice. Deliberately no database: the list has tens of lines.
 
+mod given;
 mod whole_file;
 
 use std::fs::{self, File};
@@ -72,25 +74,7 @@ impl StateFolder {
     /// # Errors
     /// When the file cannot be read or is damaged. A missing file is an empty list.
     pub fn aliases(&self) -> Result<Vec<AliasRecord>, StateError> {
-        let path = self.path.join(FILE);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
-            Err(error) => return Err(StateError::Io { path, error }),
-        };
-        let mut records = vec![];
-        for (index, line) in text.lines().enumerate() {
-            if line.starts_with('#') || line.is_empty() {
-                continue;
-            }
-            let damaged = || StateError::Damaged {
-                path: path.clone(),
-                line: index + 1,
-                text: line.into(),
-            };
-            records.push(parse(line).ok_or_else(damaged)?);
-        }
-        Ok(records)
+        self.lines(FILE, parse)
     }
 
     /// Writes the aliases so that they survive a crash from now on. Blocks for two disk flushes.
@@ -111,6 +95,31 @@ impl StateFolder {
             ));
         }
         self.replace(FILE, &text)
+    }
+
+    /// What `parse` makes of the lines of a file; nothing where there is no file.
+    fn lines<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, StateError> {
+        let path = self.path.join(name);
+        let Some(text) = self.read(name)? else {
+            return Ok(vec![]);
+        };
+        let mut records = vec![];
+        for (index, line) in text.lines().enumerate() {
+            if line.starts_with('#') || line.is_empty() {
+                continue;
+            }
+            let damaged = || StateError::Damaged {
+                path: path.clone(),
+                line: index + 1,
+                text: line.into(),
+            };
+            records.push(parse(line).ok_or_else(damaged)?);
+        }
+        Ok(records)
     }
 
     /// Gives `file` of the folder this text, so that it survives a crash from now on. Blocks for

@@ -59,19 +59,7 @@ fn run(look: Look, arguments: &[&str]) -> String {
         Look::Loaded => "--blink-settings=scriptEnabled=true".to_owned(),
     };
     let profile = tempfile::tempdir().unwrap();
-    let mut browser = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
+    let mut browser = chromium(profile.path())
         .arg(how)
         .args(arguments)
         .stdin(Stdio::null())
@@ -92,6 +80,56 @@ fn run(look: Look, arguments: &[&str]) -> String {
     output
         .expect("the browser ends before the patience does")
         .unwrap()
+}
+
+/// A browser with a profile in `folder`, which reaches for nothing else.
+fn chromium(folder: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+        ])
+        .arg(format!("--user-data-dir={}", folder.display()));
+    command
+}
+
+/// A browser that shows a page, in real time, until this is dropped.
+pub struct Open {
+    process: Child,
+    _profile: tempfile::TempDir,
+}
+
+/// Opens the page at `url` in a browser with these flags.
+pub fn open(url: &str, flags: &[String]) -> Open {
+    let profile = tempfile::tempdir().unwrap();
+    let process = chromium(profile.path())
+        // Without it the browser would end at once.
+        .arg("--remote-debugging-port=0")
+        .args(flags)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromium is installed (Debian's package `chromium`)");
+    Open {
+        process,
+        _profile: profile,
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        end(&mut self.process);
+    }
 }
 
 fn end(browser: &mut Child) {

@@ -36,8 +36,8 @@ pub use metrics::{
 pub use page::{STYLE_CSS, render_page};
 pub use status::{
     CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus,
-    HotUrl, Http2Status, IntegrityStatus, Latency, Level, Lifetime, LinkStatus, NameServerStatus,
-    Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level, Lifetime, LinkStatus,
+    NameServerStatus, Peer, Rates, RefusedSite, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

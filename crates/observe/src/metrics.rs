@@ -9,6 +9,7 @@ mod crawlers;
 mod dns;
 mod drills;
 mod fetches;
+mod help;
 mod homes;
 mod integrity;
 mod purges;

@@ -7,6 +7,7 @@ mod bar;
 mod certificates;
 mod dns;
 mod drill;
+mod help;
 mod integrity;
 mod upstreams;
 
@@ -33,6 +34,7 @@ pub fn render_page(status: &Status) -> String {
     bar::link(&mut html, status);
     peers(&mut html, Side::HelpsUs, &status.rescue_servers);
     peers(&mut html, Side::IsHelped, &status.origins);
+    help::section(&mut html, status);
     candidates(&mut html, status);
     dns::section(&mut html, status);
     upstreams::section(&mut html, &status.upstreams);

@@ -83,6 +83,9 @@ pub struct Status {
     pub dns: Option<DnsStatus>,
     /// What others deliver for this site; none where it stands alone.
     pub integrity: Option<IntegrityStatus>,
+    /// What was given to others, and to whom it was not.
+    #[serde(default)]
+    pub help: HelpStatus,
 }
 
 /// The site's name in DNS.
@@ -151,6 +154,42 @@ pub struct ExpelledStatus {
     pub expected: String,
     /// Digest of what was delivered.
     pub seen: String,
+}
+
+/// What was given to others in the last 24 hours, and to whom it was not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HelpStatus {
+    /// Bytes given to all of them.
+    pub given: u64,
+    /// The most of that; none without a limit.
+    pub given_max: Option<u64>,
+    /// The most for one of them; none without a limit.
+    pub member_given_max: Option<u64>,
+    /// What there is for all of them together now, in bytes a second.
+    pub rate: u64,
+    /// Who was given how many bytes, most first; the last ones may stand together, as `others`.
+    pub sites: Vec<(String, u64)>,
+    /// Bytes on disk that are theirs, and the most.
+    pub disk: (u64, u64),
+    /// The last that asked and were refused, newest first.
+    pub refused: Vec<RefusedSite>,
+    /// Calls that were refused since the start, by kind.
+    pub refused_calls: BTreeMap<String, u64>,
+}
+
+/// A site that was not helped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RefusedSite {
+    /// Its name.
+    pub site: String,
+    /// Why, as a sentence goes on.
+    pub why: String,
+    /// Unix seconds of the last time.
+    pub at: f64,
+    /// How often in all.
+    pub times: u64,
 }
 
 /// Crawlers, since the start, and what is true now.

@@ -33,7 +33,7 @@ use bytes::Bytes;
 use levee_vocab::Timestamp;
 
 use crate::cacheability::VaryNames;
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskOwner, Room};
 use crate::flight::{ObjectKey, ObjectRef, RequestHeaders, Space, lock};
 use crate::tags::Tags;
 pub use bare::BareCache;
@@ -46,6 +46,9 @@ const SHARDS_MAX: u64 = 16;
 /// A shard holds at least so many objects of the largest size, or large objects would chase each
 /// other out.
 const OBJECTS_PER_SHARD: u64 = 4;
+/// The owner of what our own sites have.
+const OWN: u64 = 0;
+
 /// Share of the memory limit for the index of objects on disk.
 const DISK_INDEX_SHARE: u64 = 16;
 /// A shard has at least so many bytes: in less, one large object would push out all others.
@@ -262,14 +265,19 @@ impl Cache {
         kept.map_err(|_| NotKept)
     }
 
-    /// Lets objects on disk go until `bytes` more fit, or none is left.
-    pub fn make_disk_room(&self, bytes: u64) {
+    /// Lets objects on disk go until `bytes` more of `owner` fit, or none is left that may go.
+    pub fn make_disk_room(&self, owner: DiskOwner, bytes: u64) {
         let Some(index) = &self.disk else { return };
-        while !index.disk.has_room_for(bytes) {
-            let Some(evicted) = lock(&index.shard).evict() else {
-                return;
+        while let Some(room) = index.disk.lacks_room(owner, bytes) {
+            let mut shard = lock(&index.shard);
+            let evicted = match room {
+                Room::OfAll => shard.evict(),
+                Room::OfOthers => shard.evict_but(OWN),
             };
-            drop(evicted);
+            drop(shard);
+            if evicted.is_none() {
+                return;
+            }
         }
     }
 
@@ -281,7 +289,7 @@ impl Cache {
     /// put there, for one.
     fn owner(&self, key: &CacheKey) -> u64 {
         match &key.object.space {
-            Space::Own(_) => 0,
+            Space::Own(_) => OWN,
             Space::Origin(host, port) => self.hasher.hash_one((host, port)) | 1,
         }
     }

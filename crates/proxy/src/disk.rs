@@ -32,9 +32,21 @@ pub struct Disk {
     folder: PathBuf,
     limit: u64,
     used: AtomicU64,
+    /// Part of both that is for objects of origins that we rescue.
+    others_limit: AtomicU64,
+    others_used: AtomicU64,
     next: AtomicU64,
     // Held for as long as we live: two servers on one folder would remove each other's files.
     _lock: File,
+}
+
+/// Whose an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskOwner {
+    /// One of our own sites'.
+    Own,
+    /// An origin's that we rescue.
+    Another,
 }
 
 /// Why the folder cannot be used.
@@ -90,6 +102,8 @@ impl Disk {
             folder: folder.to_owned(),
             limit,
             used: AtomicU64::new(0),
+            others_limit: AtomicU64::new(limit),
+            others_used: AtomicU64::new(0),
             next: AtomicU64::new(0),
             _lock: lock,
         }))
@@ -105,8 +119,27 @@ impl Disk {
         self.limit
     }
 
+    /// From now on objects of origins that we rescue have so much of the limit at most.
+    pub fn limit_others(&self, bytes: u64) {
+        let bytes = bytes.min(self.limit);
+        self.others_limit.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of all files of origins that we rescue.
+    pub fn used_by_others(&self) -> u64 {
+        self.others_used.load(Ordering::Relaxed)
+    }
+
+    /// The most that may be kept in one file of `owner`.
+    pub fn limit_of(&self, owner: DiskOwner) -> u64 {
+        match owner {
+            DiskOwner::Own => self.limit,
+            DiskOwner::Another => self.others_limit.load(Ordering::Relaxed),
+        }
+    }
+
     /// An empty file to be filled.
-    pub fn create(self: &Arc<Self>) -> Result<Arc<StoredFile>, DiskFull> {
+    pub fn create(self: &Arc<Self>, owner: DiskOwner) -> Result<Arc<StoredFile>, DiskFull> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("{number}.{UNFINISHED}"));
         let file = OpenOptions::new()
@@ -118,23 +151,65 @@ impl Disk {
             file,
             disk: Arc::clone(self),
             path: Mutex::new(path),
+            owner,
             reserved: AtomicU64::new(0),
         }))
     }
 
-    /// Whether `bytes` more would fit now.
-    pub fn has_room_for(&self, bytes: u64) -> bool {
-        self.used().saturating_add(bytes) <= self.limit
+    /// Whose files must make room before `bytes` more of `owner` fit; nobody's where they do.
+    pub fn lacks_room(&self, owner: DiskOwner, bytes: u64) -> Option<Room> {
+        let over = |used: u64, limit: u64| used.saturating_add(bytes) > limit;
+        match owner {
+            DiskOwner::Another if over(self.used_by_others(), self.limit_of(owner)) => {
+                Some(Room::OfOthers)
+            }
+            DiskOwner::Another | DiskOwner::Own if over(self.used(), self.limit) => {
+                Some(Room::OfAll)
+            }
+            DiskOwner::Another | DiskOwner::Own => None,
+        }
     }
 
-    fn reserve(&self, bytes: u64) -> Result<(), DiskFull> {
-        self.used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
-                used.checked_add(bytes).filter(|&sum| sum <= self.limit)
-            })
-            .map(drop)
-            .map_err(|_| DiskFull::Limit)
+    fn reserve(&self, owner: DiskOwner, bytes: u64) -> Result<(), DiskFull> {
+        match owner {
+            DiskOwner::Own => add_up_to(&self.used, bytes, self.limit),
+            DiskOwner::Another => {
+                add_up_to(&self.others_used, bytes, self.limit_of(owner))?;
+                let added = add_up_to(&self.used, bytes, self.limit);
+                if added.is_err() {
+                    self.others_used.fetch_sub(bytes, Ordering::Relaxed);
+                }
+                added
+            }
+        }
     }
+
+    fn free(&self, owner: DiskOwner, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        match owner {
+            DiskOwner::Own => {}
+            DiskOwner::Another => {
+                self.others_used.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Which limit is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// That of the folder.
+    OfAll,
+    /// That of objects of origins that we rescue.
+    OfOthers,
+}
+
+fn add_up_to(sum: &AtomicU64, bytes: u64, limit: u64) -> Result<(), DiskFull> {
+    sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+        used.checked_add(bytes).filter(|&sum| sum <= limit)
+    })
+    .map(drop)
+    .map_err(|_| DiskFull::Limit)
 }
 
 /// An object's file. Reads like a [`File`]; use positioned reads or sendfile, its cursor is shared.
@@ -143,6 +218,7 @@ pub struct StoredFile {
     file: File,
     disk: Arc<Disk>,
     path: Mutex<PathBuf>,
+    owner: DiskOwner,
     reserved: AtomicU64,
 }
 
@@ -150,7 +226,7 @@ impl StoredFile {
     /// Writes `bytes` at `offset`; reserves their room first. Blocks on the disk.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskFull> {
         let length = bytes.len() as u64;
-        self.disk.reserve(length)?;
+        self.disk.reserve(self.owner, length)?;
         self.reserved.fetch_add(length, Ordering::Relaxed);
         Ok(self.file.write_all_at(bytes, offset)?)
     }
@@ -183,8 +259,7 @@ impl Drop for StoredFile {
             );
         }
         self.disk
-            .used
-            .fetch_sub(self.reserved.load(Ordering::Relaxed), Ordering::Relaxed);
+            .free(self.owner, self.reserved.load(Ordering::Relaxed));
     }
 }
 
@@ -233,7 +308,7 @@ mod tests {
     fn the_limit_holds_and_room_comes_back_with_the_last_reader() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::open(folder.path(), 10).unwrap();
-        let file = disk.create().unwrap();
+        let file = disk.create(DiskOwner::Own).unwrap();
         file.write(0, b"12345678").unwrap();
         assert!(matches!(file.write(8, b"abc"), Err(DiskFull::Limit)));
         file.finish().unwrap();
@@ -245,7 +320,28 @@ mod tests {
         assert_eq!(&bytes, b"5678");
         drop(reader);
         assert_eq!(disk.used(), 0);
-        assert!(disk.has_room_for(10));
+        assert_eq!(disk.lacks_room(DiskOwner::Own, 10), None);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn others_have_their_part_and_it_may_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = Disk::open(folder.path(), 10).unwrap();
+        disk.limit_others(4);
+        let another = disk.create(DiskOwner::Another).unwrap();
+        another.write(0, b"1234").unwrap();
+        assert!(matches!(another.write(4, b"5"), Err(DiskFull::Limit)));
+        let room = |owner| disk.lacks_room(owner, 1);
+        assert_eq!(room(DiskOwner::Another), Some(Room::OfOthers));
+        assert_eq!(room(DiskOwner::Own), None);
+        let own = disk.create(DiskOwner::Own).unwrap();
+        own.write(0, b"123456").unwrap();
+        disk.limit_others(100);
+        assert_eq!(room(DiskOwner::Another), Some(Room::OfAll));
+        assert!(matches!(another.write(4, b"5"), Err(DiskFull::Limit)));
+        assert_eq!((disk.used(), disk.used_by_others()), (10, 4));
+        drop(another);
+        assert_eq!((disk.used(), disk.used_by_others()), (6, 0));
     }
 }

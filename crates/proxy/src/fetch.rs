@@ -49,7 +49,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::cache::{Cache, CacheKey, Found, Freshness, Stored};
-use crate::disk::{Disk, DiskError};
+use crate::disk::{Disk, DiskError, DiskOwner};
 use crate::flight::{
     Asker, BodyReceiver, CacheResult, FetchError, Flight, Miss, NotJoined, ObjectRef, Overloaded,
     Party, RequestHeaders, Waiting, Waker, lock,
@@ -257,6 +257,23 @@ impl Fetcher {
     pub fn disk_bytes(&self) -> (u64, u64) {
         let disk = self.shared.cache.disk();
         disk.map_or((0, 0), |disk| (disk.used(), disk.limit()))
+    }
+
+    /// Bytes on disk of the origins that we rescue, and the limit; zeros without a folder.
+    pub fn disk_bytes_of_others(&self) -> (u64, u64) {
+        let disk = self.shared.cache.disk();
+        let bytes = |disk: &Arc<Disk>| (disk.used_by_others(), disk.limit_of(DiskOwner::Another));
+        disk.map_or((0, 0), bytes)
+    }
+
+    /// From now on the origins that we rescue have so much of the disk at most; none means as much
+    /// as there is. What is too much goes at once, but for files that are still read.
+    pub fn limit_disk_of_others(&self, bytes: Option<u64>) {
+        let cache = &self.shared.cache;
+        if let Some(disk) = cache.disk() {
+            disk.limit_others(bytes.unwrap_or(u64::MAX));
+            cache.make_disk_room(DiskOwner::Another, 0);
+        }
     }
 
     /// Flights under way, and the most of them.

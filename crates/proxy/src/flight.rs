@@ -30,7 +30,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub use cache_status::{Forwarding, Why};
 pub(crate) use cache_status::{push_forwarded, push_hit};
 pub use error::{Fault, FetchError, Overloaded, Retry};
-pub use head::ResponseHead;
+pub use head::{Reading, ResponseHead};
 pub use key::{ObjectKey, ObjectRef, RequestHeaders, Space, SpaceRef, Spaces};
 pub(crate) use reader::{Asker, FIRST, Kept, NotJoined, Party};
 pub use source::{Company, Miss, Place, Purpose, Source};

@@ -21,7 +21,7 @@ use levee_vocab::Timestamp;
 use crate::answer::{Body, FileHandle};
 use crate::files::Judgement;
 use crate::flight::{
-    CacheResult, Fault, FetchError, Progress, ResponseHead, Waiting, push_forwarded,
+    CacheResult, Fault, FetchError, Progress, Reading, ResponseHead, Waiting, push_forwarded,
 };
 use crate::request::Expectation;
 use crate::response::{Closing, Plain, push_number, push_status};
@@ -41,6 +41,8 @@ pub(crate) struct Flow {
     state: State,
     /// Header lines of ours.
     lines: Vec<u8>,
+    /// Another, for a response that says nothing of who may read it.
+    reading: Vec<u8>,
     closing: Closing,
     is_head: bool,
     knows_chunks: bool,
@@ -70,6 +72,8 @@ pub(crate) struct FlowStart {
     pub expectation: Expectation,
     /// Header lines of ours.
     pub lines: Vec<u8>,
+    /// Another, for a response that says nothing of who may read it.
+    pub reading: Vec<u8>,
     pub closing: Closing,
     pub is_head: bool,
     pub knows_chunks: bool,
@@ -167,6 +171,8 @@ impl Interim {
 const BROKEN_OFF: u16 = 400;
 /// Status of a visitor who is sent back to the origin.
 const SENT_BACK: u16 = 302;
+/// Status of what only the origin may ask a visitor's password for.
+const UNAUTHORIZED: u16 = 401;
 
 impl Flow {
     /// A flow from a flight.
@@ -174,6 +180,7 @@ impl Flow {
         let interim = Interim::of(start.expectation, start.upload.as_ref());
         Self {
             lines: start.lines,
+            reading: start.reading,
             closing: start.closing,
             is_head: start.is_head,
             knows_chunks: start.knows_chunks,
@@ -206,6 +213,7 @@ impl Flow {
             source,
             state: State::Head,
             lines: Vec::new(),
+            reading: Vec::new(),
             closing: Closing::Stay,
             is_head: false,
             knows_chunks: true,
@@ -296,7 +304,14 @@ impl Flow {
                     out.extend_from_slice(&early);
                 }
                 Progress::Early(_) => {}
-                Progress::Head(head) => self.write_head(&head, now, out),
+                Progress::Head(head) => {
+                    if head.status.as_u16() == UNAUTHORIZED
+                        && let Some(lines) = self.take_way_back()
+                    {
+                        return self.say(&Plain::with(SENT_BACK, lines), date, out);
+                    }
+                    self.write_head(&head, now, out);
+                }
                 Progress::Body(bytes) => {
                     self.begin_chunk(bytes.len() as u64, out);
                     return Flowed::More(Body::Memory(bytes));
@@ -344,6 +359,9 @@ impl Flow {
             return;
         }
         out.extend_from_slice(&self.lines);
+        if head.reading == Reading::Unsaid {
+            out.extend_from_slice(&self.reading);
+        }
         if self.tags == TagLine::Shown {
             head.tags.push_line(out);
         }
@@ -377,6 +395,18 @@ impl Flow {
         if self.state == State::Over {
             // Whoever waits only for a head leaves; the flight goes on for the others.
             self.lines.clear();
+        }
+    }
+
+    /// The lines of the redirect back to the origin, where the visitor may go there.
+    fn take_way_back(&mut self) -> Option<String> {
+        match &mut self.way_back {
+            WayBack::Open(lines) => {
+                let lines = std::mem::take(lines);
+                self.way_back = WayBack::Taken;
+                Some(lines)
+            }
+            WayBack::Closed | WayBack::Taken => None,
         }
     }
 
@@ -427,10 +457,8 @@ impl Flow {
             return Flowed::Broken;
         }
         if error.fault() == Fault::Ours
-            && let WayBack::Open(lines) = &mut self.way_back
+            && let Some(lines) = self.take_way_back()
         {
-            let lines = std::mem::take(lines);
-            self.way_back = WayBack::Taken;
             return self.say(&Plain::with(SENT_BACK, lines), date, out);
         }
         let status = error.status().as_u16();

@@ -35,6 +35,7 @@ mod response;
 mod router;
 mod sample;
 mod settings;
+mod shared_cookies;
 mod site;
 mod tags;
 mod tls;
@@ -47,7 +48,7 @@ pub use cache::{BareCache, Body, Freshness, Stored};
 pub use cacheability::{Credentials, Extent, ResponseControl, Sharing, Wishes};
 pub use challenges::Challenges;
 pub use crawlers::{Behaviour, CrawlerRules};
-pub use disk::{Disk, DiskError, DiskFull, StoredFile};
+pub use disk::{Disk, DiskError, DiskFull, DiskOwner, Room, StoredFile};
 pub use engine::PurgeInlet;
 pub use fetch::{
     Clock, Delivered, DiskSettings, FetchCounters, FetchSettings, Fetcher, OriginKey,
@@ -70,6 +71,7 @@ pub use sample::{
     Comebacks, CoreNotes, CrawlerSample, Handshakes, LinkSample, Sample, SentBack, SlotSample,
 };
 pub use settings::{Cleartext, Deadlines, FrontSettings, Limits};
+pub use shared_cookies::SharedCookies;
 pub use site::{Content, Site, SiteTable, UnknownHost, Upstream};
 pub use tags::Tags;
 pub use tls::{

@@ -24,6 +24,7 @@ pub(crate) use upgrade::Upgrade;
 
 use crate::fetch::HOME_FIELD;
 use crate::flight::RequestHeaders;
+use crate::shared_cookies::SharedCookies;
 
 /// Most header lines of a request.
 pub(crate) const HEADERS_MAX: usize = 100;
@@ -121,6 +122,10 @@ pub(crate) struct Fields<'b> {
     pub user_agent: Option<&'b [u8]>,
     /// What a browser wants it for (Sec-Fetch-Dest).
     pub fetch_destination: Option<&'b [u8]>,
+    /// In which way it fetches (Sec-Fetch-Mode).
+    pub fetch_mode: Option<&'b [u8]>,
+    /// It is the script of a service worker, says the browser.
+    pub service_worker: Option<&'b [u8]>,
     /// Whether some proxy says that it passes the request on.
     pub relayed: Relayed,
     /// `Cache-Control: no-cache`, `max-age=0`, or `Pragma: no-cache`.
@@ -230,10 +235,19 @@ impl<'h, 'b> Request<'h, 'b> {
         self.word = Some(cut.word);
     }
 
-    /// Whether a rescue server may answer in our place: it gets no credentials, so it could only
-    /// answer wrongly.
-    pub fn has_credentials(&self) -> bool {
-        self.fields.authorization.is_some() || self.fields.cookie.is_some()
+    /// Whether its answer may be the visitor's own. A rescue server gets no credentials, so it
+    /// could only answer wrongly. Cookies that are `shared` say nothing about the visitor.
+    pub fn has_credentials(&self, shared: &SharedCookies) -> bool {
+        let is_personal = |cookies: &[u8]| !shared.are_all(cookies);
+        self.fields.authorization.is_some() || self.fields.cookie.is_some_and(is_personal)
+    }
+
+    /// Whether the browser takes no answer from another origin, so that a redirect there is a
+    /// failure: scripts of workers, and whatever else is fetched in this mode.
+    //= https://fetch.spec.whatwg.org/#concept-http-redirect-fetch
+    pub fn must_stay(&self) -> bool {
+        let is_bound = |mode: &[u8]| mode == b"same-origin";
+        self.fields.service_worker.is_some() || self.fields.fetch_mode.is_some_and(is_bound)
     }
 
     /// What the visitor expects before it goes on. HTTP/1.0 cannot expect anything.
@@ -370,6 +384,8 @@ fn read_fields<'b>(headers: &[Header<'b>], fields: &mut Fields<'b>) -> Result<Fr
             3 if is_named(name, b"via") => fields.relayed = Relayed::Yes,
             15 if is_named(name, b"x-forwarded-for") => fields.relayed = Relayed::Yes,
             14 if is_named(name, b"sec-fetch-dest") => fields.fetch_destination = value,
+            14 if is_named(name, b"sec-fetch-mode") => fields.fetch_mode = value,
+            14 if is_named(name, b"service-worker") => fields.service_worker = value,
             17 if is_named(name, b"x-forwarded-proto") => read_scheme(header.value, fields),
             _ => {}
         }

@@ -12,6 +12,7 @@ use levee_vocab::{AddressBlock, HostName, WebAddress};
 
 use crate::crawlers::CrawlerRules;
 use crate::files::Folder;
+use crate::shared_cookies::SharedCookies;
 use crate::upstream::Upstreams;
 
 /// All sites of this server.
@@ -23,6 +24,7 @@ pub struct SiteTable {
     purge_from: Vec<AddressBlock>,
     trusted: Vec<AddressBlock>,
     crawlers: Option<Arc<CrawlerRules>>,
+    shared_cookies: SharedCookies,
 }
 
 /// One site.
@@ -79,7 +81,20 @@ impl SiteTable {
             purge_from: Vec::new(),
             trusted: Vec::new(),
             crawlers: None,
+            shared_cookies: SharedCookies::default(),
         }
+    }
+
+    /// The same table, for sites whose visitors may be redirected with such cookies.
+    #[must_use]
+    pub fn sharing(mut self, cookies: SharedCookies) -> Self {
+        self.shared_cookies = cookies;
+        self
+    }
+
+    /// Cookies that say nothing about a visitor.
+    pub(crate) const fn shared_cookies(&self) -> &SharedCookies {
+        &self.shared_cookies
     }
 
     /// The same table, for whose sites visitors from these addresses may purge; else nobody may.

@@ -1,4 +1,5 @@
-//! What crawlers get: so many bytes a second, with a little saved for a burst.
+//! What crawlers get, or an origin that we help: so many bytes a second, with a little saved for a
+//! burst.
 //!
 //! Unlike the other budgets of a Gate it does not begin anew with each interval, because there are
 //! intervals of which the Gate never hears: while nobody is redirected plans change seldom.
@@ -40,6 +41,11 @@ impl Ration {
         }
         self.saved = (self.saved - bytes).max(-self.rate * OWED);
         true
+    }
+
+    /// Whether anything is left.
+    pub(crate) fn has_any(&self, now: Timestamp) -> bool {
+        self.saved + self.rate * now.since(self.at).as_secs_f64() > 0.0
     }
 
     fn earn(&mut self, now: Timestamp) {

@@ -12,6 +12,7 @@ use crate::drill::{
     DRILL_ALONE_MAX, DRILL_LENGTH_MAX, DRILL_LINK_SHARE, DrillEnd, DrillOrder, DrillPlan,
     DrillRefusal, DrillView,
 };
+use crate::help::CallRefusal;
 use crate::input::{Input, Rejection, RescueCall};
 use crate::output::{Output, ShutdownCause};
 use crate::parameters::Thresholds;
@@ -222,7 +223,7 @@ impl Drilling {
     /// A site in need comes before every drill; another's drill does not.
     fn called(self, desk: &mut Desk, link: LinkId, call: &RescueCall) -> Phase {
         if call.drill.is_some() {
-            reject(desk, link, call, "we have a drill of our own");
+            reject(desk, link, call, CallRefusal::Drilling);
             return Phase::Drilling(self);
         }
         let helper = Rescue::default();

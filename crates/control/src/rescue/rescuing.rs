@@ -1,10 +1,13 @@
 //! The side of the rescue server: the origins whose visitors we carry (R5, R9).
 //!
-//! What an origin is allotted: D_resc is divided equally among the origins that are helped, so the
-//! only one gets all of it, and a newcomer takes an equal part from the others, who are told by
-//! RATE. The registry is told what a newcomer would get: D_resc / (origins + 1). That is D_resc
-//! less what is allotted for good; what the present origins have beyond that is theirs until
-//! somebody comes.
+//! What an origin is allotted: D_resc, or less by the limits of `help`, is divided equally among
+//! the origins that are helped, so the only one gets all of it, and a newcomer takes an equal part
+//! from the others, who are told by RATE. The registry is told what a newcomer would get: D_resc /
+//! (origins + 1). That is D_resc less what is allotted for good; what the present origins have
+//! beyond that is theirs until somebody comes. An origin that may have less than an equal part
+//! leaves the rest to the others.
+
+mod limits;
 
 mod orphans;
 
@@ -17,12 +20,13 @@ use crate::aliases::GRACE;
 use crate::allocation::Need;
 use crate::desk::Desk;
 use crate::drill::{DRILL_LENGTH_MAX, DrillView};
+use crate::help::{CallRefusal, allot};
 use crate::input::{LinkLoss, LoadSample, RescueCall};
 use crate::load::Load;
 use crate::output::{Output, ShutdownCause};
 use crate::parameters::{Drills, Parameters};
 use crate::reason::Reason;
-use crate::redirect::{adjusted_rate, initial_rate, whole};
+use crate::redirect::{adjusted_rate, initial_rate};
 use crate::rescue::calls::Calls;
 use crate::rescue::rescued::is_news;
 use crate::rescue::{Phase, call_for_help};
@@ -89,7 +93,7 @@ impl Rescue {
             // A rejection closes the link, and the rescue on it.
             let until = desk.after(GRACE);
             self.part(desk, link, until, LinkLoss::Garbage.why());
-            reject(desk, link, call, "it called twice over one link");
+            reject(desk, link, call, CallRefusal::Twice);
             return self.settle();
         }
         self.replace(desk, call);
@@ -125,12 +129,19 @@ impl Rescue {
                 return self.close(desk, ShutdownCause::Overload);
             }
         }
+        let closing = self.end_days(desk);
+        self.allot(desk);
         let linked = self.origins.iter_mut();
         for (&link, origin) in linked.filter(|(_, origin)| origin.is_linked()) {
             let rate = adjusted_rate(origin.rate, origin.allotted, origin.used, &thresholds);
+            // What there is may have become less.
+            let rate = rate.min(initial_rate(origin.allotted, &thresholds));
             origin.tell(desk, link, rate);
         }
-        Phase::Rescue(self)
+        match closing {
+            Some(closing) => self.settle_after(closing),
+            None => Phase::Rescue(self),
+        }
     }
 
     /// An origin answered a RATE.
@@ -192,8 +203,10 @@ impl Rescue {
         if self.drill().is_some() && desk.parameters.drills == Drills::Declined {
             return self.end_drill(desk, ShutdownCause::DrillStopped);
         }
+        let unwanted = self.unwanted(desk);
+        let closing = self.shut_down(desk, unwanted, ShutdownCause::Drain);
         self.share_out(desk);
-        Phase::Rescue(self)
+        self.settle_after(closing)
     }
 
     /// Ends all rescues.
@@ -228,10 +241,14 @@ impl Rescue {
             return Self::default().free(desk);
         }
         let is_full = self.origins.len() >= desk.parameters.origins_max;
-        if is_full || self.is_loaded(&desk.load, &desk.parameters) {
+        let is_given = !desk.is_day_worth_beginning();
+        if is_full || is_given || self.is_loaded(&desk.load, &desk.parameters) {
             return ByteRate::ZERO;
         }
-        share(&desk.parameters, self.origins.len() + 1)
+        let mut limits = self.limits(desk);
+        limits.push(desk.newcomer_rate());
+        let shares = allot(desk.help_rate(), &limits);
+        shares.last().copied().unwrap_or_default()
     }
 
     pub(crate) fn next_deadline(&self, interval: impl Fn(f64) -> Duration) -> Option<Timestamp> {
@@ -288,12 +305,12 @@ impl Rescue {
         desk: &mut Desk,
         link: LinkId,
         call: &RescueCall,
-    ) -> Result<(), &'static str> {
+    ) -> Result<(), CallRefusal> {
         self.check(desk, call)?;
         let slot = desk.slots.take(|slot| desk.aliases.uses_slot(slot));
-        let slot = slot.ok_or("too many rescues ended a moment ago")?;
+        let slot = slot.ok_or(CallRefusal::SlotsTaken)?;
         let alias = desk.aliases.give(&desk.parameters, call, link, slot);
-        let alias = alias.ok_or("no alias can be made")?;
+        let alias = alias.ok_or(CallRefusal::NoAlias)?;
         desk.act(Output::RememberAliases);
         let origin = Origin {
             site: call.origin.clone(),
@@ -324,36 +341,37 @@ impl Rescue {
     }
 
     /// Why an origin cannot be helped, if so.
-    pub(crate) fn check(&self, desk: &Desk, call: &RescueCall) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, desk: &Desk, call: &RescueCall) -> Result<(), CallRefusal> {
         let parameters = &desk.parameters;
         let host = &call.origin.host;
         if !parameters.takes_part() {
-            return Err("this site takes no part in a community");
+            return Err(CallRefusal::OutsideCommunity);
         }
         if *host == parameters.site.host {
-            return Err("it carries our own name");
+            return Err(CallRefusal::OwnName);
         }
         if desk.allocation.is_expelled(host) {
-            return Err("it is expelled");
+            return Err(CallRefusal::Expelled);
         }
         if desk.aliases.contains(host) {
-            return Err("its name is an alias that we gave out");
+            return Err(CallRefusal::OwnAlias);
         }
+        desk.check_limits(host)?;
         if self.is_loaded(&desk.load, parameters) {
-            return Err("our own load is above the alert threshold");
+            return Err(CallRefusal::Loaded);
         }
         if call.drill.is_some_and(|length| length > DRILL_LENGTH_MAX) {
-            return Err("its drill is longer than ten minutes");
+            return Err(CallRefusal::DrillTooLong);
         }
         match (call.drill, parameters.drills) {
-            (Some(_), Drills::Declined) => return Err("this site takes part in no drills"),
+            (Some(_), Drills::Declined) => return Err(CallRefusal::DrillDeclined),
             (Some(_), Drills::Joined) if !self.origins.is_empty() => {
-                return Err("this site helps another, and has no time for a drill");
+                return Err(CallRefusal::DrillWhileHelping);
             }
             (Some(_), Drills::Joined) | (None, _) => {}
         }
         if self.free(desk) == ByteRate::ZERO {
-            return Err("no rescue capacity is free");
+            return Err(CallRefusal::Full);
         }
         Ok(())
     }
@@ -393,10 +411,9 @@ impl Rescue {
     /// Divides D_resc anew; whoever has more than D_init now is cut to it. Whoever gets more is
     /// raised by the law of the next interval.
     fn share_out(&mut self, desk: &mut Desk) {
-        let share = share(&desk.parameters, self.origins.len());
-        let initial = initial_rate(share, &desk.parameters.thresholds);
+        self.allot(desk);
         for (&link, origin) in &mut self.origins {
-            origin.allotted = share;
+            let initial = initial_rate(origin.allotted, &desk.parameters.thresholds);
             if origin.rate > initial && origin.is_linked() {
                 origin.change_rate(desk, link, initial);
             }
@@ -554,16 +571,13 @@ impl Closing {
 }
 
 /// Says no.
-pub(crate) fn reject(desk: &mut Desk, link: LinkId, call: &RescueCall, why: &'static str) {
+pub(crate) fn reject(desk: &mut Desk, link: LinkId, call: &RescueCall, refusal: CallRefusal) {
+    let origin = &call.origin.host;
+    desk.not_helped.note(desk.now, origin, refusal);
     let reason = Reason::SosRejected {
-        origin: call.origin.host.clone(),
-        why,
+        origin: origin.clone(),
+        why: refusal.why(),
     };
     desk.journal.note(desk.now, reason.clone());
     desk.act(Output::RejectSos { link, reason });
-}
-
-/// D_alloc with so many origins.
-fn share(parameters: &Parameters, origins: usize) -> ByteRate {
-    whole(parameters.rescue_rate().times(1.0 / origins.max(1) as f64))
 }

@@ -65,7 +65,7 @@ fn two_origins_at_one_rescue_server_never_mix() {
     let town = Town::new();
     let alice = town.start(&ALICE);
     // Neither may ask the other.
-    let alone = "origins_max = 0";
+    let alone = "[help]\norigins_max = 0";
     let draft = |draft| Draft {
         rescue: alone,
         ..draft

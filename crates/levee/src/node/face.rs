@@ -95,6 +95,7 @@ impl StatusSource for Face {
         let gone = self.upstreams.change(settings.upstream.group.clone());
         self.fetcher.close_idle(&gone);
         self.front.set_sites(&sites);
+        self.fetcher.limit_disk_of_others(settings.help.disk);
         self.copied.send_replace(copied(
             &settings,
             &self.web,

@@ -4,11 +4,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use levee_control::RoutePlan;
+use levee_control::{AliasRecord, GivenRecord, RoutePlan};
 use levee_observe::{AccessLog, AccessLogThread, LogFormat};
 use levee_proxy::{
-    Bound, DiskSettings, FetchSettings, Folder, Publisher, Site, SiteTable, Upstream, Upstreams,
+    Bound, DiskSettings, FetchSettings, Folder, Publisher, SharedCookies, Site, SiteTable,
+    Upstream, Upstreams,
 };
 use levee_registry::PrivateAddresses;
 use levee_vocab::{ByteRate, WebAddress};
@@ -22,6 +24,7 @@ use crate::dns::{self, Dns, NameSockets};
 use crate::drill::DrillOffice;
 use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, TrustSettings, UnknownHost};
+use crate::state::StateFolder;
 use crate::trust::{ListSources, Trust};
 
 /// What an interface that does not tell its speed is taken for: 100 Mbit/s.
@@ -86,6 +89,13 @@ pub(super) fn drill_office(
     Arc::new(DrillOffice::new(orders, web.clone(), way))
 }
 
+/// What a run before this one left in the state folder: aliases, and what it gave to others.
+pub(super) fn kept(state: &StateFolder) -> Result<(Vec<AliasRecord>, Vec<GivenRecord>), String> {
+    let aliases = state.aliases().map_err(|error| error.to_string())?;
+    let given = state.given(SystemTime::now());
+    Ok((aliases, given.map_err(|error| error.to_string())?))
+}
+
 /// The fastest interface that is up, as the kernel tells it; the measurement comes down from there.
 pub(super) fn interface_speed() -> ByteRate {
     let speed = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -129,6 +139,7 @@ pub(super) fn sites(
     let table = SiteTable::new(vec![site], unknown);
     let table = table.with_purge_from(settings.site.purge_from.clone());
     let table = table.trusting(settings.site.trusted.clone());
+    let table = table.sharing(SharedCookies::with(&settings.site.shared_cookies));
     let group = &settings.upstream.group;
     let places = group.rules.outstanding_max as usize * group.list.len().max(1);
     Ok(

@@ -8,6 +8,7 @@ mod crawlers;
 mod cross;
 mod dns;
 mod groups;
+mod help;
 mod hot_spots;
 mod integrity;
 mod reload;
@@ -27,6 +28,7 @@ pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
 pub use self::crawlers::{CrawlerSettings, Recognition};
 pub use self::dns::{AnswerOrder, DnsSettings, NameServer, OwnServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
+pub use self::help::HelpSettings;
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
 pub use self::integrity::IntegritySettings;
 pub use self::trust::TrustSettings;
@@ -65,6 +67,7 @@ impl Settings {
             dns,
             trust: trust::trust(&values, &mut complaints),
             rescue: rescue(&values),
+            help: help::help(&values, &mut complaints),
             crawlers: crawlers::crawlers(&values),
             integrity: integrity::integrity(&values),
             hot_spots: hot_spots::hot_spots(&values, &mut complaints),
@@ -126,7 +129,8 @@ impl Settings {
         parameters.alias_keep = self.rescue.alias_keep;
         parameters.large_file = self.rescue.large_file;
         parameters.rescue_servers_max = self.rescue.servers_max;
-        parameters.origins_max = self.rescue.origins_max;
+        parameters.origins_max = self.help.origins_max;
+        parameters.help = self.help.limits.clone();
         parameters.registry_period = self.rescue.registry_period;
         parameters.crawler_share = self.crawlers.share;
         parameters.hot_spots = self.hot_spots.policy.clone();

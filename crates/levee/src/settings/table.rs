@@ -78,6 +78,8 @@ settings! {
     "Whether a request for a name that is not ours gets the site, or 421.";
     "site.purge_from", Kind::Blocks, "127.0.0.0/8, ::1", "", Reload, "[\"127.0.0.1\", \"10.0.0.0/8\"]",
     "Who may remove objects by the method PURGE. Not whoever comes through a proxy or from a browser: use `levee purge` there.";
+    "site.shared_cookies", Kind::Words, "", "", Reload, "[\"theme\", \"ab_*\"]",
+    "Cookies that say nothing about a visitor, beside those of common programs that count visits or ask for consent: names, or beginnings that end with `*`. Whoever has another cookie is never redirected.";
     "site.cores", Kind::Count(0, 64), "0", "", Restart, "2",
     "Threads that serve visitors; 0 means one for each core, and one alone on a link below 12.5 MB/s.";
 
@@ -215,12 +217,27 @@ settings! {
     "Files from this size go to few rescue servers, chosen by their URL.";
     "rescue.servers_max", Kind::Count(1, 64), "16", "", Reload, "16",
     "Most rescue servers at once.";
-    "rescue.origins_max", Kind::Count(0, 64), "16", "", Reload, "16",
-    "Most origin servers helped at once; 0 helps nobody.";
     "rescue.registry_period", Kind::Time, "10 s", "[1 s, 1 h]", Reload, "\"10 s\"",
     "Time between registrations, and between searches for candidates.";
     "rescue.wait_max", Kind::Time, "5 s", "[0 s, 60 s]", Restart, "\"5 s\"",
     "How long a request may wait for capacity before it is refused with 503.";
+
+    "help.rate", Kind::Rate, "", "[1 kB/s, any)", Reload, "\"500 kB/s\"",
+    "Most of the link for others, all together. Without it half of the usable link is offered (all but `rescue.threshold_alert`).";
+    "help.bytes_per_day", Kind::Size, "", "[1 MB, any)", Reload, "\"20 GB\"",
+    "Most bytes for others, all together, in any 24 hours. Needs `state.folder`, so that a restart does not begin a new day.";
+    "help.disk", Kind::Size, "", "", Reload, "\"200 MB\"",
+    "Most disk for objects of others, a part of `cache.disk`; without it they may have all of that.";
+    "help.origins_max", Kind::Count(0, 64), "16", "", Reload, "16",
+    "Most origin servers helped at once; 0 helps nobody.";
+    "help.member_rate", Kind::Rate, "", "[1 kB/s, any)", Reload, "\"200 kB/s\"",
+    "Most of the link for one origin server.";
+    "help.member_bytes_per_day", Kind::Size, "", "[1 MB, any)", Reload, "\"5 GB\"",
+    "Most bytes for one origin server in any 24 hours. Needs `state.folder`.";
+    "help.members", Kind::Hosts, "", "", Reload, "[\"example.org\", \"www.example.com\"]",
+    "Who is helped: these names, and all that lie under them. Without it everybody is.";
+    "help.never", Kind::Hosts, "", "", Reload, "[\"shop.example.org\"]",
+    "Who is never helped, whatever `help.members` says: these names, and all that lie under them.";
 
     "hot_spots.law", Kind::Choice(&["combined", "resources", "load"]), "combined", "", Reload, "\"combined\"",
     "What drafts rescue servers and redirects visitors: the load and what is hot together; what is hot alone; or the load alone, which copies nothing.";

@@ -6,7 +6,8 @@
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
 use super::{
-    Metric, copies, crawlers, dns, drills, fetches, homes, integrity, purges, upstreams, way_back,
+    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, purges, upstreams,
+    way_back,
 };
 
 /// Every metric, in the order in which they are shown.
@@ -578,6 +579,11 @@ pub(super) const METRICS: &[Metric] = &[
     copies::TAKEN_BYTES,
     copies::SENT,
     copies::SENT_BYTES,
+    help::GIVEN,
+    help::GIVEN_TO,
+    help::RATE,
+    help::REFUSED,
+    help::DISK,
     upstreams::UP,
     upstreams::OUTSTANDING,
     upstreams::REQUESTS,

@@ -47,6 +47,7 @@ impl BareCache {
     /// Keeps an object with these header lines, where there is room for it.
     pub fn keep(&self, target: &[u8], lines: Bytes, body: Bytes) {
         let head = ResponseHead {
+            reading: crate::flight::Reading::Unsaid,
             status: StatusCode::OK,
             lines,
             tags: Tags::default(),

@@ -134,8 +134,17 @@ impl Owners {
     /// The owner that must give something up: one that has left, or else the one that holds most.
     /// None where nobody holds anything.
     pub fn next_to_give(&self) -> Option<u8> {
+        self.next_among(|_| true)
+    }
+
+    /// As [`Owners::next_to_give`], but never the owner called `spared`.
+    pub fn next_to_give_but(&self, spared: u64) -> Option<u8> {
+        self.next_among(|owner| owner.name != spared)
+    }
+
+    fn next_among(&self, may_give: impl Fn(&Owner) -> bool) -> Option<u8> {
         let holding = self.places.iter().enumerate();
-        let holding = holding.filter(|(_, owner)| !owner.is_empty());
+        let holding = holding.filter(|(_, owner)| !owner.is_empty() && may_give(owner));
         let rank = |owner: &Owner| (self.has_left(owner), owner.cost());
         let most = holding.max_by_key(|(_, owner)| rank(owner));
         most.map(|(place, _)| place as u8)

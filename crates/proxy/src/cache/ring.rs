@@ -279,6 +279,16 @@ impl<K: Eq, V> Ring<K, V> {
     /// Lets the entry go that is worth least; none where the ring is empty.
     pub fn evict(&mut self) -> Option<V> {
         let giving = self.owners.next_to_give()?;
+        self.evict_of(giving)
+    }
+
+    /// As [`Ring::evict`], but nothing of the owner called `spared`.
+    pub fn evict_but(&mut self, spared: u64) -> Option<V> {
+        let giving = self.owners.next_to_give_but(spared)?;
+        self.evict_of(giving)
+    }
+
+    fn evict_of(&mut self, giving: u8) -> Option<V> {
         loop {
             let owner = self.owners.at(giving);
             let small_is_full = owner.small.cost * SMALL_SHARE > owner.cost();

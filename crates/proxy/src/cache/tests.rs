@@ -13,6 +13,7 @@ const NOBODY: [(Bytes, Bytes); 0] = [];
 
 fn stored(body: Vec<u8>) -> Arc<Stored> {
     let head = ResponseHead {
+        reading: crate::flight::Reading::Unsaid,
         forwarding: crate::flight::Forwarding::unkept(crate::flight::Why::UriMiss),
         status: StatusCode::OK,
         lines: Bytes::from_static(b"content-type: text/plain\r\n"),

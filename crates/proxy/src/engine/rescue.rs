@@ -24,11 +24,11 @@ use crate::connection_fields::welcomes_trailers;
 use crate::fetch::HOME_LINE;
 use crate::files::{Conditions, Judgement, Validators, judge};
 use crate::flight::{
-    Company, Miss, ObjectKey, ObjectRef, Place, Purpose, RequestHeaders, Source, Space, SpaceRef,
-    push_hit, tunnel_channel,
+    Company, Miss, ObjectKey, ObjectRef, Place, Purpose, Reading, RequestHeaders, Source, Space,
+    SpaceRef, push_hit, tunnel_channel,
 };
 use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
-use crate::request::{BodyLength, Request, Upgrade, Version};
+use crate::request::{BodyLength, Request, Scheme, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::{Site, Upstream};
 
@@ -79,6 +79,10 @@ impl Core {
             to: origin.origin.clone(),
             word: None,
         };
+        if request.fields.service_worker.is_some() {
+            // It would outlive the rescue, and stand between its visitors and the origin.
+            return Work::Plain(Plain::new(403));
+        }
         if needs_origin || request.target == "*" || self.fetcher.is_none() {
             return match is_another {
                 // It is never led anywhere else.
@@ -267,6 +271,9 @@ impl Core {
         push_number(stored.age(self.now).as_secs(), out);
         out.extend_from_slice(b"\r\n");
         push_company_lines(request, visit, origin, out);
+        if stored.head.reading == Reading::Unsaid && shows_alias(visit.kind) {
+            push_reading_line(request, origin, out);
+        }
         match tag_line(visit.kind) {
             TagLine::Shown => stored.head.tags.push_line(out),
             TagLine::Hidden => {}
@@ -388,8 +395,13 @@ impl Core {
     ) {
         let mut lines = Vec::new();
         push_company_lines(request, visit, origin, &mut lines);
+        let mut reading = Vec::new();
+        if shows_alias(visit.kind) {
+            push_reading_line(request, origin, &mut reading);
+        }
         let flow = Flow::new(FlowStart {
             waiting,
+            reading,
             way_back: origin.and_then(|origin| self.way_back(origin, request, visit)),
             upload: to.upload,
             tunnel: to.tunnel,
@@ -504,26 +516,67 @@ fn push_company_lines(
 ) {
     match visit.kind {
         Kind::Home { .. } => out.extend_from_slice(HOME_LINE),
-        Kind::Copy { .. } | Kind::Look => {}
+        kind if shows_alias(kind) => push_alias_lines(request, origin, out),
+        Kind::Copy { .. }
+        | Kind::Look
+        | Kind::Own
+        | Kind::Fetch
+        | Kind::Redirect { .. }
+        | Kind::Rescue { .. }
+        | Kind::Refusal
+        | Kind::PuttingOff => {}
+    }
+}
+
+/// Whether an answer of this kind goes to a visitor, who may have asked by an alias.
+const fn shows_alias(kind: Kind) -> bool {
+    match kind {
+        Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => false,
         Kind::Own
         | Kind::Fetch
         | Kind::Redirect { .. }
         | Kind::Rescue { .. }
         | Kind::Refusal
-        | Kind::PuttingOff => push_alias_lines(request, origin, out),
+        | Kind::PuttingOff => true,
     }
+}
+
+/// Scripts of the origin's own pages may read what they were redirected to: fonts, modules and
+/// data are fetched so. Nobody else's may, unless the origin says so itself; above all not those of
+/// another origin's alias.
+fn push_reading_line(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out: &mut Vec<u8>) {
+    let Some(origin) = origin.filter(|origin| is_at_alias(request, origin)) else {
+        return;
+    };
+    let scheme: &[u8] = match request.scheme {
+        Scheme::Http => b"http://",
+        Scheme::Https => b"https://",
+    };
+    out.extend_from_slice(b"access-control-allow-origin: ");
+    out.extend_from_slice(scheme);
+    out.extend_from_slice(origin.origin.host.as_str().as_bytes());
+    match (request.scheme, origin.origin.port) {
+        (Scheme::Http, 80) | (Scheme::Https, _) => {}
+        (Scheme::Http, port) => {
+            out.push(b':');
+            push_number(u64::from(port), out);
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether a visitor asks for an origin by its alias.
+fn is_at_alias(request: &Request<'_, '_>, origin: &OriginRoute) -> bool {
+    let own = origin.origin.host.as_str();
+    !request.host.eq_ignore_ascii_case(own)
 }
 
 /// What a page under an alias says of itself: where it truly lives, and that searchers should look
 /// there. By its own name the page is at home.
 fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out: &mut Vec<u8>) {
-    let Some(origin) = origin else { return };
-    if request
-        .host
-        .eq_ignore_ascii_case(origin.origin.host.as_str())
-    {
+    let Some(origin) = origin.filter(|origin| is_at_alias(request, origin)) else {
         return;
-    }
+    };
     out.extend_from_slice(format!("Link: <http://{}", origin.origin).as_bytes());
     for byte in request.target.bytes() {
         // Not allowed in a URL, but sent by some: it must not end the link early.
@@ -534,5 +587,9 @@ fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out
             _ => out.push(byte),
         }
     }
-    out.extend_from_slice(b">; rel=\"canonical\"\r\nX-Robots-Tag: noindex\r\n");
+    // Pages of two aliases belong to one site, as browsers count; this keeps them in two processes
+    // and out of each other's reach, whatever they make of document.domain.
+    out.extend_from_slice(
+        b">; rel=\"canonical\"\r\nX-Robots-Tag: noindex\r\nOrigin-Agent-Cluster: ?1\r\n",
+    );
 }

@@ -26,6 +26,7 @@ use crate::connection::{Connection, Granted, Introduction, Phase};
 use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade, Version};
 use crate::response::Closing;
 use crate::router::{Route, route};
+use crate::shared_cookies::SharedCookies;
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,7 +176,7 @@ impl Core {
         let resource_hash = resource_hash(&self.hasher, copy_hash, host);
         Ask {
             visitor: Visitor::Reader,
-            redirectable: redirectability(visit, work, request),
+            redirectable: redirectability(visit, work, request, self.sites.shared_cookies()),
             file_bytes: work.bytes(),
             redirect_bytes: self.redirects.bytes(request.sent_target, visit.closing),
             overhead_bytes: visit.overhead,
@@ -199,6 +200,14 @@ impl Core {
             // It takes nothing of what the Gate gives out.
             Kind::Look => return Verdict::Serve,
             Kind::Fetch | Kind::Home { .. } | Kind::Copy { .. } => false,
+            Kind::Rescue { slot } if work.is_asked() => {
+                let bytes = ask.file_bytes + ask.overhead_bytes;
+                if !self.gate.may_help(self.now, slot, bytes) {
+                    // More than the operator gives: the origin may have it back.
+                    return Verdict::Refuse;
+                }
+                true
+            }
             Kind::Own | Kind::Rescue { .. } => work.is_asked(),
             Kind::Redirect { .. } | Kind::Refusal | Kind::PuttingOff => false,
         };
@@ -367,7 +376,12 @@ fn shows_key(origin: &OriginRoute, request: &Request<'_, '_>) -> bool {
 }
 
 /// Whether a rescue server may answer in our place (R6).
-fn redirectability(visit: &Visit, work: &Work, request: &Request<'_, '_>) -> Redirectability {
+fn redirectability(
+    visit: &Visit,
+    work: &Work,
+    request: &Request<'_, '_>,
+    shared: &SharedCookies,
+) -> Redirectability {
     let fields = &request.fields;
     let is_internal = request.target.starts_with("/.levee/") || is_challenge(request);
     let may = visit.kind == Kind::Own
@@ -378,7 +392,8 @@ fn redirectability(visit: &Visit, work: &Work, request: &Request<'_, '_>) -> Red
         // No client follows a redirect with its handshake.
         && (request.upgrade == Upgrade::None || !work.is_miss())
         && fields.freshness == crate::request::Freshness::Any
-        && !request.has_credentials()
+        && !request.must_stay()
+        && !request.has_credentials(shared)
         && !is_internal
         && fields.came_by == Scheme::Http;
     match may {

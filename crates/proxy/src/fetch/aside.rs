@@ -70,6 +70,7 @@ impl Unanswered {
         let lines = "content-type: application/json\r\ncache-control: no-store\r\n";
         let body = Bytes::from(reply.json);
         let head = ResponseHead {
+            reading: crate::flight::Reading::Unsaid,
             status: reply.status,
             lines: Bytes::from_static(lines.as_bytes()),
             tags: Tags::default(),

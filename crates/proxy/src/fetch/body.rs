@@ -118,7 +118,7 @@ impl<'a> Filling<'a> {
     /// The body is too large for memory: to the disk, or only through.
     async fn leave_memory(&mut self) {
         let disk = self.keeping.as_ref().and(self.fetch.shared.cache.disk());
-        let file = disk.map(|disk| disk.create());
+        let file = disk.map(|disk| disk.create(self.fetch.asker.key.space.disk_owner()));
         match file {
             Some(Ok(file)) => {
                 self.place = Place::Disk { file, written: 0 };
@@ -137,12 +137,16 @@ impl<'a> Filling<'a> {
             return;
         };
         let (pieces, end) = self.fetch.ticket.flight.pieces();
-        let settings = self.fetch.shared.settings.disk.as_ref();
-        if end > settings.map_or(0, |disk| disk.object_max) {
+        let shared = &self.fetch.shared;
+        let owner = self.fetch.asker.key.space.disk_owner();
+        let settings = shared.settings.disk.as_ref();
+        let object_max = settings.map_or(0, |disk| disk.object_max);
+        let limit = shared.cache.disk().map_or(0, |disk| disk.limit_of(owner));
+        if end > object_max.min(limit) {
             self.give_up_disk(&DiskFull::Limit).await;
             return;
         }
-        self.fetch.shared.cache.make_disk_room(end - *written);
+        shared.cache.make_disk_room(owner, end - *written);
         let (target, offset) = (Arc::clone(file), *written);
         let write = move || {
             let mut at = offset;

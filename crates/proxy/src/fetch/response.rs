@@ -11,7 +11,7 @@ use levee_vocab::Timestamp;
 use super::HOME_FIELD;
 use crate::cacheability::{BodyEnd, age_on_arrival};
 use crate::connection_fields::ConnectionFields;
-use crate::flight::{Forwarding, Purpose, ResponseHead, Why};
+use crate::flight::{Forwarding, Purpose, Reading, ResponseHead, Why};
 use crate::tags::{TAG_FIELDS, Tags};
 
 /// Fields that end here beside those of the connection: they are for us alone, whoever sends the
@@ -49,7 +49,31 @@ pub(super) enum Recipients<'a> {
     /// of our own may set them for all of its site.
     One(Purpose),
     /// Many: neither cookies nor the fields with these names go along.
-    Many(&'a [Box<str>]),
+    Many(Purpose, &'a [Box<str>]),
+}
+
+/// What an origin that we rescue may not say under our name. It would speak for more than its
+/// alias, or for longer than the rescue: Clear-Site-Data takes cookies from all hosts of a domain.
+const NOT_UNDER_ALIASES: [&str; 7] = [
+    "clear-site-data",
+    "origin-agent-cluster",
+    "public-key-pins",
+    "service-worker-allowed",
+    "set-cookie2",
+    "strict-transport-security",
+    // A visitor must not be asked here for a password that is for the origin.
+    "www-authenticate",
+];
+
+impl Recipients<'_> {
+    /// Whether the field `name` is kept from them.
+    fn lack(self, name: &str) -> bool {
+        let (Self::One(purpose) | Self::Many(purpose, _)) = self;
+        match purpose {
+            Purpose::Rescue => NOT_UNDER_ALIASES.contains(&name),
+            Purpose::Upstream => false,
+        }
+    }
 }
 
 /// When a response came, by both clocks, and how long it took.
@@ -71,7 +95,7 @@ pub(super) fn clean(
     let ending = Ending::of(&parts.headers);
     for (name, value) in &parts.headers {
         let name = name.as_str();
-        if ending.contains(name) || TAG_FIELDS.contains(&name) {
+        if ending.contains(name) || TAG_FIELDS.contains(&name) || recipients.lack(name) {
             continue;
         }
         let is_cookie = name == header::SET_COOKIE.as_str();
@@ -84,9 +108,9 @@ pub(super) fn clean(
                 );
             }
             // What is for many may be kept, and what is kept has no trailers.
-            Recipients::Many(_) if is_cookie || name == header::TRAILER.as_str() => {}
-            Recipients::Many(unshared) if unshared.iter().any(|other| **other == *name) => {}
-            Recipients::One(_) | Recipients::Many(_) => {
+            Recipients::Many(..) if is_cookie || name == header::TRAILER.as_str() => {}
+            Recipients::Many(_, unshared) if unshared.iter().any(|other| **other == *name) => {}
+            Recipients::One(_) | Recipients::Many(..) => {
                 add_line(&mut lines, name.as_bytes(), value.as_bytes());
             }
         }
@@ -109,6 +133,7 @@ pub(super) fn clean(
         age_initial: age_on_arrival(&parts.headers, parts.version, arrival.date, arrival.delay),
         received: arrival.at,
         forwarding: Forwarding::unkept(why),
+        reading: Reading::of(&parts.headers),
     }
 }
 
@@ -162,6 +187,11 @@ pub(super) fn refreshed(
         forwarding: Forwarding {
             answered: Some(parts.status),
             ..new.forwarding
+        },
+        // What the old one said stands, where the new one says nothing.
+        reading: match new.reading {
+            Reading::Said => Reading::Said,
+            Reading::Unsaid => old.reading,
         },
         ..new
     }

@@ -184,7 +184,7 @@ impl Fetch {
                     .await
             }
             Decision::ShareOnce { sharing, vary } => {
-                let many = Recipients::Many(&[]);
+                let many = Recipients::Many(self.asker.source.purpose, &[]);
                 let head = clean(&reply.parts, &reply.arrival, many, self.why());
                 let late = Late::TooLate;
                 self.show(Arc::new(head), sharing, vary, late);
@@ -206,7 +206,10 @@ impl Fetch {
         let (parts, arrival, why) = (&reply.parts, &reply.arrival, self.why());
         let shown_to =
             |recipients| kept_for(clean(parts, arrival, recipients, why), keeping.lifetime);
-        let head = Arc::new(shown_to(Recipients::Many(&keeping.unshared)));
+        let head = Arc::new(shown_to(Recipients::Many(
+            self.asker.source.purpose,
+            &keeping.unshared,
+        )));
         if !keeping.unshared.is_empty() && self.asker.source.purpose == Purpose::Upstream {
             let own = shown_to(Recipients::One(Purpose::Upstream));
             self.ticket.flight.keep_for_first(own);
@@ -343,7 +346,7 @@ impl Fetch {
         count(&self.shared.tally.revalidated);
         let (parts, arrival) = (&reply.parts, &reply.arrival);
         let unshared = unshared_in(&parts.headers);
-        let many = Recipients::Many(&unshared);
+        let many = Recipients::Many(self.asker.source.purpose, &unshared);
         let head = refreshed(&stale.head, (parts, arrival), many, self.why());
         let headers = header_map(&head);
         let answer = Answer {

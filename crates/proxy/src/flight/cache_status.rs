@@ -132,6 +132,7 @@ mod tests {
         write: impl Fn(&ResponseHead, Timestamp, &mut Vec<u8>),
     ) -> String {
         let head = ResponseHead {
+            reading: crate::flight::Reading::Unsaid,
             status: StatusCode::OK,
             lines: Bytes::new(),
             length: None,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use http::header::{self, HeaderMap};
 use levee_vocab::Timestamp;
 
 use super::Forwarding;
@@ -28,6 +29,27 @@ pub struct ResponseHead {
     pub received: Timestamp,
     /// How it came.
     pub forwarding: Forwarding,
+    /// Whether it says which sites' scripts may read it.
+    pub reading: Reading,
+}
+
+/// Whether a response says itself which sites' scripts may read it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// By Access-Control-Allow-Origin.
+    Said,
+    /// Not at all: those of its own site.
+    Unsaid,
+}
+
+impl Reading {
+    /// Of a response with these fields.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        match headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN) {
+            true => Self::Said,
+            false => Self::Unsaid,
+        }
+    }
 }
 
 impl ResponseHead {
@@ -64,6 +86,7 @@ mod tests {
     #[test]
     fn headers_are_read_back_from_their_lines() {
         let head = ResponseHead {
+            reading: Reading::Unsaid,
             status: StatusCode::OK,
             lines: Bytes::from_static(b"etag: \"a:b\"\r\nvia: 1.1 levee\r\n"),
             tags: Tags::default(),

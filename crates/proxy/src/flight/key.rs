@@ -14,6 +14,8 @@ use std::fmt;
 use bytes::Bytes;
 use levee_vocab::HostName;
 
+use crate::disk::DiskOwner;
+
 /// Whose objects these are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Space {
@@ -47,6 +49,14 @@ impl Space {
         match self {
             Self::Own(site) => SpaceRef::Own(site),
             Self::Origin(host, port) => SpaceRef::Origin(host, *port),
+        }
+    }
+
+    /// Whose room on the disk its objects take.
+    pub(crate) const fn disk_owner(&self) -> DiskOwner {
+        match self {
+            Self::Own(_) => DiskOwner::Own,
+            Self::Origin(..) => DiskOwner::Another,
         }
     }
 }

@@ -167,7 +167,7 @@ impl World {
             Output::Copy(order) => self.copy(id, order),
             Output::SwapPlan => self.swap_plan(id),
             Output::RememberAliases => self.remember_aliases(id),
-            Output::Explain(_) => {}
+            Output::RememberGiven | Output::Explain(_) => {}
         }
     }
 

@@ -153,7 +153,8 @@ fn describe_output(output: &Output) -> Option<String> {
         | Output::Register { .. }
         | Output::Copy(_)
         | Output::SwapPlan
-        | Output::RememberAliases => None,
+        | Output::RememberAliases
+        | Output::RememberGiven => None,
     }
 }
 

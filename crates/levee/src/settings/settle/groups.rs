@@ -58,6 +58,7 @@ pub(super) fn site(
             _ => UnknownHost::Serve,
         },
         purge_from: values.blocks("site.purge_from"),
+        shared_cookies: values.words("site.shared_cookies"),
         cores: values.number("site.cores") as usize,
     }
 }
@@ -138,7 +139,6 @@ pub(super) fn rescue(values: &Values<'_>) -> RescueSettings {
         alias_keep: values.time("rescue.alias_keep"),
         large_file: values.number("rescue.large_file"),
         servers_max: values.number("rescue.servers_max") as usize,
-        origins_max: values.number("rescue.origins_max") as usize,
         registry_period: values.time("rescue.registry_period"),
         wait_max: values.time("rescue.wait_max"),
     }

@@ -13,6 +13,7 @@ use levee_vocab::{AddressBlock, ByteRate, HostName};
 use super::acme::AcmeSettings;
 use super::crawlers::CrawlerSettings;
 use super::dns::DnsSettings;
+use super::help::HelpSettings;
 use super::hot_spots::HotSpotSettings;
 use super::integrity::IntegritySettings;
 use super::trust::TrustSettings;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub trust: TrustSettings,
     /// Rescue control.
     pub rescue: RescueSettings,
+    /// What is given to others at most.
+    pub help: HelpSettings,
     /// The object cache.
     pub cache: CacheSettings,
     /// Limits on visitors.
@@ -82,6 +85,8 @@ pub struct SiteSettings {
     pub unknown_host: UnknownHost,
     /// Who may purge by HTTP.
     pub purge_from: Vec<AddressBlock>,
+    /// Cookies that say nothing about a visitor, beside those that are known.
+    pub shared_cookies: Vec<String>,
     /// Threads; 0 means chosen by the machine and the link.
     pub cores: usize,
 }
@@ -184,8 +189,6 @@ pub struct RescueSettings {
     pub large_file: u64,
     /// Most rescue servers.
     pub servers_max: usize,
-    /// Most origins.
-    pub origins_max: usize,
     /// Time between registrations.
     pub registry_period: Duration,
     /// Longest wait for capacity.

@@ -82,6 +82,13 @@ impl Values<'_> {
         }
     }
 
+    pub fn size(&self, name: &str) -> Option<u64> {
+        match self.value(name) {
+            Some(Value::Number(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         match self.value(name) {
             Some(Value::Path(path)) => Some(path),
