@@ -50,6 +50,15 @@ fn sos(link: LinkId, host: &str) -> Input {
     }
 }
 
+/// The rates that were told.
+fn told(outputs: &[Output]) -> Vec<(LinkId, ByteRate)> {
+    let told = |output: &Output| match output {
+        Output::TellRate { link, rate, .. } => Some((*link, *rate)),
+        _ => None,
+    };
+    outputs.iter().filter_map(told).collect()
+}
+
 /// The rate that an SOS was accepted with.
 fn accepted_with(outputs: &[Output]) -> Option<ByteRate> {
     outputs.iter().find_map(|output| match output {
@@ -93,10 +102,7 @@ fn the_rate_is_what_the_registry_and_origins_are_told() {
     assert_eq!(brain.view().free, kilobytes(100));
     let outputs = brain.handle(at(3), sos(TWO, "www.site2.example"));
     assert_eq!(accepted_with(&outputs), Some(kilobytes(90)));
-    assert!(outputs.contains(&Output::TellRate {
-        link: ONE,
-        rate: kilobytes(90)
-    }));
+    assert_eq!(told(&outputs), [(ONE, kilobytes(90))]);
     let help = brain.plan().help.clone().unwrap();
     assert_eq!(help.all, Some(kilobytes(200)));
     assert_eq!(help.origins, [(0, kilobytes(100)), (1, kilobytes(100))]);
@@ -186,10 +192,7 @@ fn a_reload_changes_what_is_given_at_once() {
     });
     let outputs = brain.handle(at(3), Input::ParametersChanged(Box::new(changed)));
     assert_eq!(shutdowns(&outputs), [(TWO, ShutdownCause::Drain)]);
-    assert!(outputs.contains(&Output::TellRate {
-        link: ONE,
-        rate: kilobytes(90)
-    }));
+    assert_eq!(told(&outputs), [(ONE, kilobytes(90))]);
     let mut changed = limited(HelpLimits::default());
     changed.origins_max = 1;
     brain.handle(at(4), Input::ParametersChanged(Box::new(changed)));

@@ -2,9 +2,9 @@
 //! the last day (`given`), and what other parts keep here.
 //!
 //! One small text file for each, a line an entry, replaced as a whole: written to a second file,
-//! flushed, renamed. So whatever moment the power fails at, either the old list is there or the new one, and
-//! a restarted server still sends the visitors of its old aliases back to their origin servers and
-//! never gives a number out twice. Deliberately no database: the list has tens of lines.
+//! flushed, renamed. So whatever moment the power fails at, either the old list is there or the new
+//! one, and a restarted server still sends the visitors of its old aliases back to their origin
+//! servers and never gives a number out twice. Deliberately no database: the list has tens of lines.
 
 mod given;
 mod whole_file;

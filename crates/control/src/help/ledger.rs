@@ -2,8 +2,8 @@
 //!
 //! The window rolls: a calendar day would let somebody have two days' worth around midnight, and
 //! whose midnight? Bytes are noted by the hour. An hour leaves the window only when its last byte
-//! is 24 hours old, so in no 24 hours more is given than the limit. When it leaves, its bytes may be
-//! given again.
+//! is 24 hours old, so in no 24 hours more is given than the limit. When it leaves, its bytes may
+//! be given again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
