@@ -4,7 +4,7 @@
 //! One small text file for each, a line an entry, replaced as a whole: written to a second file,
 //! flushed, renamed. So whatever moment the power fails at, either the old list is there or the new
 //! one, and a restarted server still sends the visitors of its old aliases back to their origin
-//! servers and never gives a number out twice. Deliberately no database: the list has tens of lines.
+//! servers and never gives a number out twice. Deliberately no database: a list has tens of lines.
 
 mod given;
 mod whole_file;
