@@ -31,7 +31,6 @@ use tokio::task::JoinHandle;
 
 use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
-use self::inspection::Inspection;
 use self::made::{
     access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, kept,
     list_sources, own_address, private_addresses, sites, start_dns, trust,
@@ -45,7 +44,7 @@ use crate::dns::Dns;
 use crate::drill::DrillOffice;
 use crate::figures::Figures;
 use crate::https::Https;
-use crate::integrity::{IntegrityOffice, SceneBoard};
+use crate::integrity::IntegrityOffice;
 use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
@@ -174,7 +173,6 @@ impl Node {
             log,
             purges,
             drills,
-            integrity,
             ..
         } = self;
         let limits = admin_limits(&self.settings);
@@ -189,7 +187,7 @@ impl Node {
             log,
             purges,
             drills,
-            integrity,
+            integrity: self.integrity,
             copied: self.copied,
             told: self.told,
             in_force: Shared::new(self.settings),
@@ -371,24 +369,18 @@ impl Parts {
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
-        let publisher = made.fetcher.publisher().cloned();
-        let (copied, copied_seen) = watch::channel(copied(&self.settings, &self.web, publisher));
-        let copying = Copying::new(copied_seen, self.link, charge(&made));
-        let replicator = Replicator::start(&front, copying, events.clone());
-        let (scene, scene_seen) = SceneBoard::new(seed());
-        let inspection = self.open_inspection(&made, scene_seen, events.clone())?;
-        let integrity = inspection.as_ref().map(Inspection::office);
+        let (replicator, copied) = self.replicate(&front, &made, events.clone());
+        let (scene, inspection, integrity) = self.open_inspection(&made, events.clone())?;
         let community = self.join(sockets.rescue, &made, (events, integrity.clone()))?;
-        let line = community.as_ref().map(Community::purge_line);
-        made.purges.open(&front, line);
+        made.purges
+            .open(&front, community.as_ref().map(Community::purge_line));
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
         let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;
         let offices = (dns.clone(), integrity.clone());
         let figures = self.figures(&made, replicator.counts(), offices, certificates.board);
         let inspecting = self.inspect(inspection, (&front, community.as_ref()), plans_seen.clone());
-        let mut side_tasks = self.side_tasks(made.take_over, &made.log, plans_seen);
-        side_tasks.extend(inspecting);
+        let side_tasks = self.side_tasks(made.take_over, &made.log, (plans_seen, inspecting));
         let task = BrainTask {
             front: Arc::clone(&front),
             community,
@@ -406,16 +398,14 @@ impl Parts {
             events: inbox,
             orders: orders_inbox,
         };
-        let told = |error: std::io::Error| error.to_string();
-        let admin_address = sockets.admin.local_addr().map_err(told)?;
         Ok(Node {
             settings: self.settings,
             front,
             https: self.https,
             orders,
             board,
+            admin_address: local_address(&sockets.admin)?,
             admin: sockets.admin,
-            admin_address,
             brain: tokio::spawn(task.run()),
             log: made.log,
             log_thread: made.log_thread,
@@ -435,19 +425,34 @@ impl Parts {
         })
     }
 
+    /// Copies are made of what the site is at the moment.
+    fn replicate(
+        &self,
+        front: &Arc<Front>,
+        made: &Made,
+        events: mpsc::Sender<Input>,
+    ) -> (Replicator, watch::Sender<CopiedSite>) {
+        let publisher = made.fetcher.publisher().cloned();
+        let (copied, seen) = watch::channel(copied(&self.settings, &self.web, publisher));
+        let copying = Copying::new(seen, self.link, charge(made));
+        (Replicator::start(front, copying, events), copied)
+    }
+
     fn side_tasks(
         &self,
         take_over: TakeOver,
         log: &AccessLog,
-        plans: watch::Receiver<Arc<RoutePlan>>,
+        (plans, further): (watch::Receiver<Arc<RoutePlan>>, Vec<JoinHandle<()>>),
     ) -> Vec<JoinHandle<()>> {
         let sources = list_sources(&self.settings);
-        vec![
+        let mut tasks = vec![
             tokio::spawn(take_over.learn_names(plans.clone())),
             tokio::spawn(log_hand_over::run(log.clone(), plans)),
             tokio::spawn(watch_upstreams(Arc::clone(&self.upstreams))),
             tokio::spawn(keep_list(Arc::clone(&self.trust), sources)),
-        ]
+        ];
+        tasks.extend(further);
+        tasks
     }
 
     fn figures(
@@ -539,6 +544,10 @@ impl Parts {
         };
         Ok(Some(Community::new(links, registry, offer, events)))
     }
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr, String> {
+    listener.local_addr().map_err(|error| error.to_string())
 }
 
 /// Measures the link where nobody configured it.

@@ -267,6 +267,6 @@ fn may_be_kept(headers: &HeaderMap) -> bool {
 }
 
 /// Path of a URL without its scheme.
-pub(super) fn target_of(url: &String) -> Option<&str> {
+pub(super) fn target_of(url: &str) -> Option<&str> {
     url.find('/').map(|at| &url[at..])
 }

@@ -10,7 +10,8 @@ use tokio::task::JoinHandle;
 use super::{Made, Parts, charge, seed};
 use crate::community::Community;
 use crate::integrity::{
-    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, watch_neighbours, watch_orphans,
+    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, watch_neighbours,
+    watch_orphans,
 };
 
 /// What looks at others, before it is started.
@@ -23,12 +24,8 @@ pub(super) struct Inspection {
     fetcher: Fetcher,
 }
 
-impl Inspection {
-    /// The office, for all who need it.
-    pub fn office(&self) -> Arc<IntegrityOffice> {
-        Arc::clone(&self.office)
-    }
-}
+/// Where it is told whom to look at, what looks, and its office, for all who need it.
+type Opened = (SceneBoard, Option<Inspection>, Option<Arc<IntegrityOffice>>);
 
 impl Parts {
     /// What rescue servers fetch is signed from the start.
@@ -41,29 +38,30 @@ impl Parts {
         Ok(())
     }
 
-    /// Nothing where the site stands alone.
+    /// Nothing looks where the site stands alone.
     pub(super) fn open_inspection(
         &self,
         made: &Made,
-        scene: watch::Receiver<Arc<Scene>>,
         events: mpsc::Sender<Input>,
-    ) -> Result<Option<Inspection>, String> {
+    ) -> Result<Opened, String> {
+        let (board, scene) = SceneBoard::new(seed());
         if self.settings.community.is_none() {
-            return Ok(None);
+            return Ok((board, None, None));
         }
         let site = (self.web.clone(), self.settings.integrity.permit);
         let state = self.settings.state_folder.as_deref();
         let fetcher = made.fetcher.clone();
         let (office, reports) =
             IntegrityOffice::open(&self.trust, site, state, fetcher.clone(), events.clone())?;
-        Ok(Some(Inspection {
-            office,
+        let inspection = Inspection {
+            office: Arc::clone(&office),
             reports,
             scene,
             events,
             charge: charge(made),
             fetcher,
-        }))
+        };
+        Ok((board, Some(inspection), Some(office)))
     }
 
     /// Starts to look.
