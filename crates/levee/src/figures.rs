@@ -48,6 +48,8 @@ pub struct Figures {
     pub dns: Option<std::sync::Arc<crate::dns::Dns>>,
     /// Who signs, permits and expels; none where the site stands alone.
     pub integrity: Option<Arc<IntegrityOffice>>,
+    /// Whom we trust.
+    pub trust: std::sync::Arc<crate::trust::Trust>,
     /// When the process started.
     pub started: Timestamp,
 }
@@ -127,6 +129,7 @@ impl Figures {
             integrity: self.integrity.as_ref().map(|office| office.status()),
             dns: self.dns.as_ref().map(|dns| dns.status()),
             help: self.help(view, surroundings, &calendar),
+            trust: self.trust.status(),
         }
     }
 

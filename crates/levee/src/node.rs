@@ -474,6 +474,7 @@ impl Parts {
             copies,
             dns,
             integrity,
+            trust: Arc::clone(&self.trust),
             started: Clock.now(),
         }
     }

@@ -11,6 +11,7 @@ mod denied;
 mod identity_file;
 mod list_keeper;
 mod messages;
+mod status;
 mod tls;
 
 use std::fs;
@@ -18,13 +19,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use levee_net::Shared;
+use levee_net::{Clock, Shared};
 use levee_trust::{
-    Deed, Identity, Membership, PublicKey, ReplayWindow, Roster, Stamps, UnixMillis, may,
+    Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Roster, Stamps, UnixMillis,
+    may,
 };
 use levee_vocab::HostName;
+use levee_wire::MessageBudget;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::watch;
 
 use crate::settings::TrustSettings;
 use crate::state::{Readers, replace};
@@ -43,10 +47,14 @@ pub struct Trust {
     window: Shared<ReplayWindow>,
     stamps: Shared<Stamps>,
     denied: DeniedCounts,
+    /// Limits the log: a flood of bogus messages must not become a flood of lines.
+    notices: Shared<MessageBudget>,
     /// Where the operator keeps the list, if anywhere.
     given: Option<PathBuf>,
     /// Where we keep the newest list that we have seen.
     kept: Option<PathBuf>,
+    /// Tells of each newer list.
+    newer: watch::Sender<u64>,
     /// Why the last look for a newer list failed.
     list_trouble: Shared<Option<String>>,
 }
@@ -101,8 +109,10 @@ impl Trust {
             window: Shared::default(),
             stamps: Shared::default(),
             denied: DeniedCounts::default(),
+            notices: Shared::new(MessageBudget::new(NOTICES_BURST, NOTICES_PER_SECOND)),
             given: settings.members.clone(),
             kept: state.map(|folder| folder.join(LIST_FILE)),
+            newer: watch::Sender::default(),
             list_trouble: Shared::default(),
         };
         trust.read_lists()?;
@@ -246,11 +256,19 @@ impl Trust {
                 Ok::<_, String>(is_newer.then(|| roster.serial()))
             }
         })?;
+        if let Some(serial) = taken {
+            self.newer.send_replace(serial);
+        }
         if let (Some(_), Some(path)) = (taken, &self.kept) {
             replace(path, text, Readers::Everybody)
                 .map_err(|error| format!("cannot keep {}: {error}", path.display()))?;
         }
         Ok(taken)
+    }
+
+    /// Changes with each newer list: who stood on the old one may not stand on it.
+    pub fn newer_lists(&self) -> watch::Receiver<u64> {
+        self.newer.subscribe()
     }
 
     /// Reads the operator's list and the one that we kept, and takes the newer one. Blocks for the
@@ -285,10 +303,20 @@ impl Trust {
 
     /// Counts a refusal, and gives it back.
     fn deny(&self, what: &str, why: Denied) -> Denied {
+        // That is our own lack, and the status tells of it.
+        if why == Denied::NotAMember(NotAMember::NoList) {
+            return why;
+        }
+        if self.notices.with(|notices| notices.take(Clock.now())) {
+            tracing::warn!(cause = why.cause(), "refused: {what}: {why}");
+        }
         self.denied.note(what, &why, unix_now());
         why
     }
 }
 
+/// Enough to see what is going on, too little to fill a disk.
+const NOTICES_BURST: u32 = 20;
+const NOTICES_PER_SECOND: u32 = 1;
 /// The newest list, in the state folder.
 const LIST_FILE: &str = "members.list";

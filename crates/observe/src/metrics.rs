@@ -14,6 +14,7 @@ mod homes;
 mod integrity;
 mod purges;
 mod table;
+mod trust;
 mod upstreams;
 mod way_back;
 

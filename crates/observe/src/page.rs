@@ -9,6 +9,7 @@ mod dns;
 mod drill;
 mod help;
 mod integrity;
+mod trust;
 mod upstreams;
 
 use crate::calendar::Calendar;
@@ -36,6 +37,7 @@ pub fn render_page(status: &Status) -> String {
     peers(&mut html, Side::IsHelped, &status.origins);
     help::section(&mut html, status);
     candidates(&mut html, status);
+    trust::section(&mut html, status);
     dns::section(&mut html, status);
     upstreams::section(&mut html, &status.upstreams);
     certificates::section(&mut html, &status.certificates);

@@ -5,9 +5,13 @@
 //! counters are since the start of the process, times are Unix seconds. A field that is absent
 //! reads as zero, so that `levee top` understands an older server.
 
+mod trust;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
+
+pub use trust::{TrustRefusal, TrustStatus};
 
 /// A whole server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,6 +90,8 @@ pub struct Status {
     /// What was given to others, and to whom it was not.
     #[serde(default)]
     pub help: HelpStatus,
+    /// The closed community; none in an open one.
+    pub trust: Option<TrustStatus>,
 }
 
 /// The site's name in DNS.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{DirectoryError, Nonsense, RegistryClientSettings};
 use crate::community_socket;
 use crate::rescue_link::LinkCharge;
-use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
+use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 use levee_trust::Deed;
 use levee_wire::registry::{
     Entry, ProofWord, Reply, ReplyLine, Request, Search, parse_reply_line, split_answer,
@@ -34,10 +34,7 @@ impl Exchange {
         let (registry, trust) = (settings.registry, Arc::clone(&settings.trust));
         let stream = community_socket::connect(settings.source, registry).await?;
         let (stream, counterpart) = trust.connect(stream, Channel::Registry).await?;
-        let what = format!("registry at {registry}");
-        trust
-            .permits(counterpart, Deed::AnswerSearches, &what)
-            .map_err(io::Error::other)?;
+        may_answer(&trust, counterpart, registry).map_err(io::Error::other)?;
         Ok(Self {
             registry,
             stream,
@@ -53,6 +50,11 @@ impl Exchange {
     /// more use: what comes next on it might belong to this request.
     pub(super) async fn ask(&mut self, request: &Request) -> Result<Reply, DirectoryError> {
         self.number = self.number.wrapping_add(1).max(1);
+        // It may have been expelled since.
+        may_answer(&self.trust, self.counterpart, self.registry).map_err(|why| {
+            let registry = self.registry;
+            DirectoryError::Denied { registry, why }
+        })?;
         let request = &self.signed(request);
         let mut bytes = Vec::with_capacity(128);
         request.encode(self.number, &mut bytes);
@@ -177,6 +179,13 @@ impl Exchange {
         let registry = self.registry;
         DirectoryError::Closed { registry }
     }
+}
+
+fn may_answer(trust: &Trust, other: Counterpart, registry: SocketAddr) -> Result<(), Denied> {
+    let what = format!("registry at {registry}");
+    trust
+        .permits(other, Deed::AnswerSearches, &what)
+        .map(|_| ())
 }
 
 /// An answer as it came.

@@ -19,7 +19,7 @@ use levee_wire::rescue::{Message, Offer, Sos};
 use levee_wire::{Ending, Event, Output, RescueSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
@@ -80,10 +80,12 @@ pub(super) async fn answer(
         }
     };
     let session = RescueSession::answer(Clock.now(), context.settings.session.clone());
+    let lists = context.trust.newer_lists();
     let task = LinkTask {
         context,
         stream,
         counterpart,
+        lists,
         peer,
         session,
         sayings,
@@ -153,10 +155,12 @@ pub(super) async fn call(
     let asked = &candidate.site.host;
     let sos = context.trust.signed_sos(translation::sos(call, key), asked);
     let (session, first) = RescueSession::call(sos, answer_by, settings.session.clone());
+    let lists = context.trust.newer_lists();
     let task = LinkTask {
         context,
         stream,
         counterpart,
+        lists,
         peer,
         session,
         sayings,
@@ -201,6 +205,8 @@ struct LinkTask {
     stream: CommunityStream,
     /// Who has proved to be at the other end.
     counterpart: Counterpart,
+    /// Changes with each newer member list.
+    lists: watch::Receiver<u64>,
     peer: Peer,
     session: RescueSession,
     sayings: mpsc::Receiver<Saying>,
@@ -270,12 +276,31 @@ impl LinkTask {
                     None => return Ending::Finished,
                 },
                 () = sleep_until(permit_at), if self.permit_at.is_some() => self.give_permit(),
+                // Fails only when the server stops.
+                Ok(()) = self.lists.changed() => self.look_again(),
                 () = sleep(wait.unwrap_or(Duration::MAX)), if wait.is_some() => {
                     self.happens(levee_wire::Input::TimerFired)
                 }
             };
             if let Some(ending) = self.carry_out(outputs).await {
                 return ending;
+            }
+        }
+    }
+
+    /// A newer member list is in force: who is not on it any more is let go, in the middle of a
+    /// rescue too.
+    fn look_again(&mut self) -> Vec<Output> {
+        let deed = match self.peer.link {
+            LinkId::Inbound(_) => Deed::CallForHelp,
+            LinkId::Outbound(_) => Deed::Rescue,
+        };
+        let what = format!("rescue link {} with {}", self.peer.link, self.peer.address);
+        match self.context.trust.permits(self.counterpart, deed, &what) {
+            Ok(_) => Vec::new(),
+            Err(why) => {
+                self.refusal = Some(LinkEnd::Denied(why));
+                self.happens(levee_wire::Input::PeerClosed)
             }
         }
     }

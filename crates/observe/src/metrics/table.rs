@@ -6,8 +6,8 @@
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
 use super::{
-    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, purges, upstreams,
-    way_back,
+    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, purges, trust,
+    upstreams, way_back,
 };
 
 /// Every metric, in the order in which they are shown.
@@ -53,6 +53,9 @@ pub(super) const METRICS: &[Metric] = &[
         },
     },
     drills::DRILL,
+    trust::SERIAL,
+    trust::EXPIRY,
+    trust::REFUSALS,
     dns::ENTERED,
     dns::CHANGES,
     dns::QUESTIONS,

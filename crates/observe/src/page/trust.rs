@@ -1,0 +1,54 @@
+//! What the status page says of a closed community: whether we are in it, and who was refused.
+
+use crate::calendar::Calendar;
+use crate::html::Html;
+use crate::status::Status;
+
+/// Shown in a closed community.
+pub(super) fn section(html: &mut Html, status: &Status) {
+    let Some(trust) = &status.trust else { return };
+    html.markup("<section><h2>Members</h2><p>");
+    match trust.serial {
+        0 => html.markup("There is no member list yet."),
+        serial => html
+            .markup("The community <strong>")
+            .text(&trust.community)
+            .markup("</strong> has ")
+            .text(trust.members.to_string())
+            .markup(" members by list ")
+            .text(serial.to_string())
+            .markup("."),
+    };
+    match trust.state.as_str() {
+        "ok" => html.markup(" We are one of them."),
+        _ => html
+            .markup(" <strong>")
+            .text(&trust.cause)
+            .markup("</strong>."),
+    };
+    if !trust.list_trouble.is_empty() {
+        html.markup(" The last look for a newer list failed: <q>")
+            .text(&trust.list_trouble)
+            .markup("</q>.");
+    }
+    html.markup(" Our key is <code>")
+        .text(&trust.key)
+        .markup("</code>.</p>");
+    if !trust.refused.is_empty() {
+        html.markup("<div class=scroll><table><thead><tr><th>Refused<th class=n>Times")
+            .markup("<th>Last<th class=wide>What</thead><tbody>\n");
+        for refusal in &trust.refused {
+            html.markup("<tr><td>")
+                .text(refusal.cause.replace('_', " "))
+                .markup("<td class=n>")
+                .text(refusal.count.to_string())
+                .markup("<td>")
+                .text(Calendar::of(refusal.at).clock())
+                .markup("<td class=wide>")
+                .text(&refusal.last)
+                .markup("\n");
+        }
+        html.markup("</tbody></table></div>");
+    }
+    html.markup("</section>\n");
+}
