@@ -67,7 +67,7 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
     };
     let trust = trust(registry)?;
     let sources = ListSources {
-        registries: vec![],
+        registries: registry.peer.clone(),
         period: LIST_PERIOD,
     };
     settings.peers.clone_from(&registry.peer);

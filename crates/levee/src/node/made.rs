@@ -60,10 +60,8 @@ pub(super) fn trust(settings: &Settings) -> Result<Arc<Trust>, String> {
 
 /// Where newer member lists come from.
 pub(super) fn list_sources(settings: &Settings) -> ListSources {
-    let registries = settings
-        .community
-        .iter()
-        .map(|community| community.registry);
+    let communities = settings.community.iter();
+    let registries = communities.map(|community| community.registry.to_string());
     ListSources {
         registries: registries.collect(),
         period: settings.rescue.registry_period,

@@ -161,6 +161,7 @@ impl Connection {
             link,
             stream: self.stream,
             trust: self.home.trust,
+            other: self.asker,
             place: self.address.to_string(),
             reader: hello.reader,
             rest: hello.rest,

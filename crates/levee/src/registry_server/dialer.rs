@@ -22,7 +22,7 @@ use tracing::{info, warn};
 use super::pump::{Pump, reader};
 use super::{Event, Greeting};
 use crate::community_socket;
-use crate::trust::{Channel, CommunityStream, Trust};
+use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
 
 /// What opens the link to one registry.
 pub(super) struct Dialer {
@@ -47,6 +47,17 @@ enum Attempt {
     Already(RegistryId),
     /// There is none.
     Failed(String),
+}
+
+/// A connection on which the other side has answered the greeting.
+struct Opened {
+    stream: CommunityStream,
+    /// Who has proved to be at the other end.
+    other: Counterpart,
+    lines: LineReader,
+    welcome: Welcome,
+    /// What came behind the answer.
+    rest: Vec<u8>,
 }
 
 impl Dialer {
@@ -89,7 +100,13 @@ impl Dialer {
 
     async fn attempt(&self) -> Attempt {
         let opened = timeout(ATTEMPT_WAIT, self.open()).await;
-        let (stream, lines, welcome, rest) = match opened {
+        let Opened {
+            stream,
+            other,
+            lines,
+            welcome,
+            rest,
+        } = match opened {
             Ok(Ok(opened)) => opened,
             Ok(Err(trouble)) => return Attempt::Failed(trouble),
             Err(_) => return Attempt::Failed("it does not answer".to_owned()),
@@ -121,6 +138,7 @@ impl Dialer {
             place: self.name.clone(),
             stream,
             trust: Arc::clone(&self.trust),
+            other,
             reader: lines,
             rest,
             events: self.events.clone(),
@@ -129,7 +147,7 @@ impl Dialer {
         Attempt::Ended(pump.run().await)
     }
 
-    async fn open(&self) -> Result<(CommunityStream, LineReader, Welcome, Vec<u8>), String> {
+    async fn open(&self) -> Result<Opened, String> {
         let found = lookup_host(&self.name).await;
         let found: Vec<SocketAddr> = found
             .map_err(|error| format!("its name has no address: {error}"))?
@@ -145,7 +163,7 @@ impl Dialer {
                     let what = format!("registry at {address}");
                     let permitted = self.trust.permits(other, Deed::SpreadEntries, &what);
                     permitted.map_err(|why| why.to_string())?;
-                    return self.greet(stream).await;
+                    return self.greet(stream, other).await;
                 }
                 Err(error) => trouble = format!("cannot connect to {address}: {error}"),
             }
@@ -156,7 +174,8 @@ impl Dialer {
     async fn greet(
         &self,
         mut stream: CommunityStream,
-    ) -> Result<(CommunityStream, LineReader, Welcome, Vec<u8>), String> {
+        other: Counterpart,
+    ) -> Result<Opened, String> {
         let mut hello = Vec::new();
         encode_hello(self.own, 1, &mut hello);
         stream.write_all(&hello).await.map_err(|e| e.to_string())?;
@@ -174,7 +193,13 @@ impl Dialer {
                 let welcome = parse_welcome(line);
                 let (_, welcome) = welcome.map_err(|e| format!("it is no registry: {e}"))?;
                 let rest = rest.to_vec();
-                return Ok((stream, lines, welcome, rest));
+                return Ok(Opened {
+                    stream,
+                    other,
+                    lines,
+                    welcome,
+                    rest,
+                });
             }
         }
     }

@@ -7,13 +7,14 @@ use std::io;
 use std::sync::Arc;
 
 use levee_registry::LinkId;
+use levee_trust::Deed;
 use levee_wire::mesh::{Message, parse};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
 
 use super::Event;
-use crate::trust::{CommunityStream, Trust};
+use crate::trust::{CommunityStream, Counterpart, Trust};
 
 /// One end of a link after its greeting.
 pub(super) struct Pump {
@@ -22,6 +23,8 @@ pub(super) struct Pump {
     pub(super) place: String,
     pub(super) stream: CommunityStream,
     pub(super) trust: Arc<Trust>,
+    /// Who has proved to be at the other end.
+    pub(super) other: Counterpart,
     /// With whatever came behind the greeting.
     pub(super) reader: LineReader,
     pub(super) rest: Vec<u8>,
@@ -37,6 +40,7 @@ impl Pump {
             place,
             stream,
             trust,
+            other,
             reader,
             rest,
             events,
@@ -47,12 +51,26 @@ impl Pump {
         let why = tokio::select! {
             why = hear((link, &events), read, (reader, rest), check) => why,
             why = say((link, &events), write, outbox) => why,
+            why = expelled(&trust, other, &place) => why,
         };
         let closed = Event::LinkClosed(link);
         // Fails only when the registry stops.
         let _ = events.send(closed).await;
         why
     }
+}
+
+/// Waits until a newer member list says that the other side is no registry any more.
+async fn expelled(trust: &Trust, other: Counterpart, place: &str) -> String {
+    let mut lists = trust.newer_lists();
+    let what = format!("mesh link with {place}");
+    // Fails only when the registry stops.
+    while lists.changed().await.is_ok() {
+        if let Err(why) = trust.permits(other, Deed::SpreadEntries, &what) {
+            return why.to_string();
+        }
+    }
+    std::future::pending().await
 }
 
 /// Whether the site itself said what is told of it.

@@ -6,7 +6,6 @@
 //! back to the newest list. In an open community there is nothing to do.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use levee_trust::LIST_BYTES_MAX;
 use levee_wire::registry::{ListLine, encode_list_request, parse_list_line};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -23,8 +23,8 @@ use crate::community_socket;
 /// Whom to ask for lists, and how often.
 #[derive(Clone, Debug)]
 pub struct ListSources {
-    /// Registries; asked in turn.
-    pub registries: Vec<SocketAddr>,
+    /// Registries, `host:port` each; asked in turn.
+    pub registries: Vec<String>,
     /// Time between two looks.
     pub period: Duration,
 }
@@ -40,7 +40,7 @@ pub async fn keep_list(trust: Arc<Trust>, sources: ListSources) {
     let mut warned_of = None;
     loop {
         let mut trouble = look_at_files(&trust).await.err();
-        if let Some(&registry) = sources.registries.get(turn) {
+        if let Some(registry) = sources.registries.get(turn) {
             trouble = trouble.or(ask(&trust, registry).await.err());
             turn = (turn + 1) % sources.registries.len();
         }
@@ -65,7 +65,7 @@ async fn look_at_files(trust: &Arc<Trust>) -> Result<(), String> {
     Ok(())
 }
 
-async fn ask(trust: &Arc<Trust>, registry: SocketAddr) -> Result<(), String> {
+async fn ask(trust: &Arc<Trust>, registry: &str) -> Result<(), String> {
     let told = |error: io::Error| format!("no member list from registry {registry}: {error}");
     let fetching = timeout(FETCH_WAIT, fetch(trust, registry)).await;
     let fetched = fetching.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -88,8 +88,10 @@ fn tell(taken: Option<u64>) {
 /// The list of a registry, if it has a newer one than we.
 ///
 /// Dropped half-way, the connection is closed.
-async fn fetch(trust: &Trust, registry: SocketAddr) -> io::Result<Option<String>> {
-    let stream = community_socket::connect(None, registry).await?;
+async fn fetch(trust: &Trust, registry: &str) -> io::Result<Option<String>> {
+    let found = lookup_host(registry).await?.next();
+    let address = found.ok_or_else(|| io::Error::other("its name has no address"))?;
+    let stream = community_socket::connect(None, address).await?;
     let (mut stream, _) = trust.connect(stream, Channel::Registry).await?;
     let mut request = Vec::new();
     let serial = trust

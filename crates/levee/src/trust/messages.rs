@@ -4,6 +4,8 @@
 //! call for help by the origin, for the one who is asked. In an open community nothing is signed
 //! and everything passes.
 
+use std::time::Duration;
+
 use levee_trust::{CLOCK_SKEW_MAX, Deed, PublicKey, Purpose, Signature, Stale, UnixMillis, may};
 use levee_vocab::HostName;
 use levee_wire::registry::{Entry, Farewell, Proof, ProofWord};
@@ -44,7 +46,7 @@ impl Trust {
             farewell.proof = Some(Proof {
                 key,
                 signature,
-                asked: std::time::Duration::ZERO,
+                asked: Duration::ZERO,
             });
         }
         farewell
@@ -79,7 +81,7 @@ impl Trust {
         }
         let text = |key: &ProofWord| farewell.signed_text(key);
         self.check_said(&farewell.site, farewell.proof.as_ref(), text)
-            .and_then(|()| check_age(farewell.stamp, std::time::Duration::ZERO))
+            .and_then(|()| check_age(farewell.stamp, FAREWELL_AGE_MAX))
             .map_err(|why| {
                 let what = format!("farewell of {} from {told_by}", farewell.site);
                 self.deny(&what, why)
@@ -197,7 +199,7 @@ impl Trust {
 /// An entry may be as old as it was to live, and no older: a registry may have passed it on late,
 /// but a recorded one is worth nothing. Which of several is the newest, registries know by the
 /// stamp.
-fn check_age(stamp: u64, lives: std::time::Duration) -> Result<(), Denied> {
+fn check_age(stamp: u64, lives: Duration) -> Result<(), Denied> {
     let (stamp, now) = (UnixMillis(stamp), unix_now());
     let (behind, ahead) = (now.since(stamp), stamp.since(now));
     if behind > lives.saturating_add(CLOCK_SKEW_MAX) {
@@ -208,6 +210,10 @@ fn check_age(stamp: u64, lives: std::time::Duration) -> Result<(), Denied> {
         false => Ok(()),
     }
 }
+
+/// As long as any entry lives: a registry that was cut off may learn of a farewell late, and a
+/// recorded one takes nothing back that was said after it.
+const FAREWELL_AGE_MAX: Duration = Duration::from_secs(3600);
 
 /// The key that `id` names, if it signed `text`.
 fn verify(

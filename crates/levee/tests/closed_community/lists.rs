@@ -25,7 +25,7 @@ pub async fn registry(trust: Arc<Trust>) -> SocketAddr {
 /// Looks for lists until `trust` has the one with this serial.
 async fn fetched(trust: &Arc<Trust>, registry: SocketAddr, serial: u64) {
     let sources = ListSources {
-        registries: vec![registry],
+        registries: vec![registry.to_string()],
         period: Duration::from_millis(5),
     };
     let keeping = keep_list(Arc::clone(trust), sources);
@@ -61,7 +61,7 @@ async fn a_list_of_another_authority_is_not_taken() {
     let address = registry(theirs.trust_of("registry.example")).await;
     let site = ours.trust_of("www.example.org");
     let sources = ListSources {
-        registries: vec![address],
+        registries: vec![address.to_string()],
         period: Duration::from_secs(3600),
     };
     let keeping = tokio::spawn(keep_list(Arc::clone(&site), sources));
