@@ -9,6 +9,8 @@
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod keys;
 mod member_list;
 mod replay;

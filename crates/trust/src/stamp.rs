@@ -63,7 +63,9 @@ impl FromStr for UnixMillis {
     fn from_str(text: &str) -> Result<Self, NotADate> {
         let date = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| NotADate)?;
         let millis = date.unix_timestamp_nanos() / 1_000_000;
-        u64::try_from(millis).map(Self).map_err(|_| NotADate)
+        let read = u64::try_from(millis).map(Self).map_err(|_| NotADate)?;
+        // Each date has one text.
+        (read.to_string() == text).then_some(read).ok_or(NotADate)
     }
 }
 
@@ -90,6 +92,8 @@ mod tests {
         let date = UnixMillis(1_795_280_000_000);
         assert_eq!(date.to_string(), "2026-11-21T16:53:20Z");
         assert_eq!(date.to_string().parse(), Ok(date));
+        let elsewhere = "2026-11-21T17:53:20+01:00";
+        assert_eq!(elsewhere.parse::<UnixMillis>(), Err(NotADate));
         assert_eq!("2026-11-21".parse::<UnixMillis>(), Err(NotADate));
         assert_eq!("1969-12-31T23:59:59Z".parse::<UnixMillis>(), Err(NotADate));
         assert_eq!(
