@@ -81,4 +81,4 @@ pub use upstreams::{
     UpstreamView,
 };
 pub use view::{AliasRecord, BrainView, Entry, HelpView, HotView, PhaseName, RescueView};
-pub use way_back::{Comeback, Onward, REDIRECTS_MAX, Signature, WayBack};
+pub use way_back::{Comeback, Marks, Onward, REDIRECTS_MAX, Signature, WayBack};

@@ -18,6 +18,8 @@ enum Word {
     /// Signed by this rescue server; by none of them where it is forged.
     Signed(Option<usize>),
     Unsigned,
+    /// The mark that the origin gave it on this visit.
+    Marked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,11 +34,12 @@ struct Visit {
     word: Word,
 }
 
-/// What the origin may think of a signed word.
+/// What the servers know of the keys by which words are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
-    /// Those of its rescue servers are known to it, and its clock is right.
+    /// All know theirs, and their clocks are right: none was restarted.
     Known,
+    /// The origin may think of a signed word what it likes, and a rescue server may have no key.
     Anything,
 }
 
@@ -53,6 +56,8 @@ fn beliefs(word: Word, keys: Keys) -> Vec<Comeback> {
     match (word, keys) {
         (Word::None, _) => vec![Comeback::None],
         (Word::Unsigned, _) => vec![Comeback::Unsigned],
+        // It asks nobody about that, and keeps its own key as long as it runs.
+        (Word::Marked, _) => vec![Comeback::Returned],
         (Word::Signed(Some(_)), Keys::Known) => vec![Comeback::Believed],
         (Word::Signed(None), Keys::Known) => vec![Comeback::Doubtful],
         (Word::Signed(_), Keys::Anything) => vec![Comeback::Believed, Comeback::Doubtful],
@@ -64,7 +69,7 @@ fn from_origin(visit: Visit, servers: usize, keys: Keys) -> Vec<Visit> {
     let words = beliefs(visit.word, keys).into_iter();
     let words = words.filter_map(|belief| match belief.onward() {
         Onward::Plain => Some(Word::None),
-        Onward::Marked => Some(visit.word),
+        Onward::Marked => Some(Word::Marked),
         Onward::Never => None,
     });
     words
@@ -78,20 +83,26 @@ fn from_origin(visit: Visit, servers: usize, keys: Keys) -> Vec<Visit> {
 }
 
 /// Where `visit` may be sent from the alias of `server`, whatever phase it takes the rescue to be
-/// in and whether or not it has a key.
-fn from_alias(visit: Visit, server: usize) -> Vec<Visit> {
+/// in; and whether or not it has a key, unless all know theirs.
+fn from_alias(visit: Visit, server: usize, keys: Keys) -> Vec<Visit> {
     // A rescue server knows no key of others, and does not look.
     let comeback = match visit.word {
         Word::None => Comeback::None,
-        Word::Signed(_) | Word::Unsigned => Comeback::Doubtful,
+        Word::Signed(_) | Word::Unsigned | Word::Marked => Comeback::Doubtful,
     };
     let mut next = Vec::new();
     for phase in PHASES {
         for signature in [Signature::Possible, Signature::Impossible] {
+            let has_lost_it =
+                matches!(phase, OriginPhase::Restored { .. }) || signature == Signature::Impossible;
+            if keys == Keys::Known && has_lost_it {
+                continue;
+            }
             let word = match WayBack::of(phase, comeback, signature) {
                 WayBack::None => continue,
                 WayBack::Signed => Word::Signed(Some(server)),
                 WayBack::Unsigned => Word::Unsigned,
+                WayBack::Kept => visit.word,
             };
             next.push(Visit {
                 at: Place::Origin,
@@ -116,7 +127,7 @@ fn most(
     known.insert(visit, None);
     let next = match visit.at {
         Place::Origin => from_origin(visit, servers, keys),
-        Place::Alias(server) => from_alias(visit, server),
+        Place::Alias(server) => from_alias(visit, server, keys),
     };
     let mut longest = 0;
     for step in next {
@@ -137,7 +148,7 @@ fn longest(start: Word, servers: usize, keys: Keys) -> Option<u32> {
 #[test]
 fn no_visit_is_redirected_more_often_than_the_bound_whatever_anybody_believes() {
     for servers in 1..=5 {
-        let starts = [Word::None, Word::Signed(None), Word::Unsigned];
+        let starts = [Word::None, Word::Signed(None), Word::Unsigned, Word::Marked];
         let starts = starts
             .into_iter()
             .chain((0..servers).map(|s| Word::Signed(Some(s))));
@@ -150,7 +161,7 @@ fn no_visit_is_redirected_more_often_than_the_bound_whatever_anybody_believes() 
 }
 
 #[test]
-fn a_visit_is_redirected_twice_at_most_where_the_origin_knows_the_keys() {
+fn a_visit_is_redirected_twice_at_most_where_all_know_the_keys() {
     for servers in 1..=5 {
         assert_eq!(longest(Word::None, servers, Keys::Known), Some(2));
         // A link with the word of an earlier rescue: there, and from an expired alias back.
@@ -160,7 +171,7 @@ fn a_visit_is_redirected_twice_at_most_where_the_origin_knows_the_keys() {
 
 #[test]
 fn who_begins_at_an_alias_gets_there_as_well() {
-    for word in [Word::None, Word::Signed(None), Word::Unsigned] {
+    for word in [Word::None, Word::Signed(None), Word::Unsigned, Word::Marked] {
         let at = Place::Alias(0);
         let most = most(Visit { at, word }, 3, Keys::Anything, &mut BTreeMap::new());
         assert!(most.unwrap() <= REDIRECTS_MAX, "{word:?}");
@@ -171,9 +182,25 @@ fn who_begins_at_an_alias_gets_there_as_well() {
 fn a_serving_alias_sends_nobody_back_twice() {
     for phase in &PHASES[..2] {
         for signature in [Signature::Possible, Signature::Impossible] {
-            for comeback in [Comeback::Believed, Comeback::Doubtful, Comeback::Unsigned] {
+            for comeback in [
+                Comeback::Believed,
+                Comeback::Returned,
+                Comeback::Doubtful,
+                Comeback::Unsigned,
+            ] {
                 assert_eq!(WayBack::of(*phase, comeback, signature), WayBack::None);
             }
         }
+    }
+}
+
+#[test]
+fn whoever_follows_a_shared_link_may_be_redirected_whatever_word_it_has() {
+    for word in [Word::None, Word::Signed(None), Word::Unsigned] {
+        let visit = Visit {
+            at: Place::Origin,
+            word,
+        };
+        assert!(!from_origin(visit, 1, Keys::Known).is_empty(), "{word:?}");
     }
 }

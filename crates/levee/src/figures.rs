@@ -233,15 +233,17 @@ fn comebacks(total: &Sample) -> BTreeMap<String, u64> {
         believed,
         doubtful,
         unsigned,
+        returned,
     } = total.comebacks;
     by_label([
         ("believed", believed),
         ("doubtful", doubtful),
         ("unsigned", unsigned),
+        ("returned", returned),
     ])
 }
 
-fn by_label(counts: [(&str, u64); 3]) -> BTreeMap<String, u64> {
+fn by_label<const N: usize>(counts: [(&str, u64); N]) -> BTreeMap<String, u64> {
     let counts = counts.into_iter();
     counts
         .map(|(label, count)| (label.to_owned(), count))

@@ -13,7 +13,7 @@ use levee_control::{
     LoadSample, OriginPhase, ResourceView, RoutePlan, Traffic,
 };
 use levee_net::cpu_time;
-use levee_proxy::{CameBack, CoreNotes, Front, MissingCopy, Sample, SlotSample};
+use levee_proxy::{CameBack, CoreNotes, Front, MarkedVisitors, MissingCopy, Sample, SlotSample};
 use levee_vocab::{LinkId, Timestamp};
 
 use crate::integrity::SceneBoard;
@@ -45,6 +45,8 @@ pub struct Sampler {
     fetched: Vec<MissingCopy>,
     /// Visitors whom each rescue server sent back in the interval under way.
     came_back: BTreeMap<LinkId, u64>,
+    /// Those of them who came without a signature, and what our marks tell of them.
+    marked: MarkedVisitors,
     /// Slots of rescue servers that proved dead in the interval that is not over.
     dead_slots: Vec<u8>,
     connections_max: u64,
@@ -85,6 +87,7 @@ impl Sampler {
             redirects_at_risk: 0,
             fetched: Vec::new(),
             came_back: BTreeMap::new(),
+            marked: MarkedVisitors::default(),
             dead_slots: Vec::new(),
             connections_max: connections_max as u64,
             cores: cores.max(1) as f64,
@@ -125,6 +128,11 @@ impl Sampler {
         for rescue in &view.rescue_servers {
             load.redirects
                 .insert(rescue.link, self.redirected(rescue.slot));
+        }
+        let MarkedVisitors { unsigned, marks } = std::mem::take(&mut self.marked);
+        for (link, marks) in marks {
+            let redirected = load.redirects.get(&link).map_or(0, |all| all.requests);
+            *load.came_back.entry(link).or_default() += marks.comebacks(redirected, unsigned);
         }
         let mut rescued = 0;
         for origin in &self.plan.hosts.origins {
@@ -212,10 +220,12 @@ impl Sampler {
             mut missing,
             fetched,
             came_back,
+            marked,
         } = front.take_notes();
         for CameBack { link, visitors } in came_back {
             *self.came_back.entry(link).or_default() += visitors;
         }
+        self.marked.add(&marked);
         self.fetched = fetched;
         scene.hear(&arrivals);
         let looked = std::mem::replace(&mut self.looked, now);

@@ -16,7 +16,7 @@ use levee_vocab::{FetchKey, LinkId, Timestamp};
 use levee_wire::{BACK_MAC_BYTES, BackReason, BackToken};
 
 /// Steps for which a word is good: a minute for visitors on slow networks.
-const OLD_AFTER: i16 = 15;
+pub(crate) const OLD_AFTER: i16 = 15;
 /// Steps by which the rescue server's count may be ahead: one begins when it says yes, the other
 /// when the answer has come.
 const AHEAD_MAX: i16 = 8;
@@ -136,7 +136,7 @@ fn hint(mac: &hmac::Key) -> u8 {
 }
 
 /// Steps since the rescue began, counted round.
-fn age(since: Timestamp, now: Timestamp) -> u16 {
+pub(crate) fn age(since: Timestamp, now: Timestamp) -> u16 {
     let steps = now.since(since).as_secs() / BackToken::AGE_STEP_SECONDS;
     (steps & u64::from(u16::MAX)) as u16
 }

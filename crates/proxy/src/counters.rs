@@ -93,6 +93,7 @@ pub(crate) struct ComebackCounters {
     believed: Counter,
     doubtful: Counter,
     unsigned: Counter,
+    returned: Counter,
 }
 
 /// Visitors of origins who were sent back, by why.
@@ -134,6 +135,7 @@ impl ComebackCounters {
             Comeback::Believed => self.believed.add(1),
             Comeback::Doubtful => self.doubtful.add(1),
             Comeback::Unsigned => self.unsigned.add(1),
+            Comeback::Returned => self.returned.add(1),
         }
     }
 
@@ -141,6 +143,7 @@ impl ComebackCounters {
         sample.believed += self.believed.read();
         sample.doubtful += self.doubtful.read();
         sample.unsigned += self.unsigned.read();
+        sample.returned += self.returned.read();
     }
 }
 

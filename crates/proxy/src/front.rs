@@ -34,6 +34,7 @@ use crate::engine::{
 };
 use crate::fetch::Fetcher;
 use crate::files::Compressor;
+use crate::marks::OwnKey;
 use crate::pacer::Link;
 use crate::sample::{CoreNotes, Sample};
 use crate::settings::{Cleartext, FrontSettings};
@@ -292,6 +293,7 @@ impl Bound {
         };
         let (compressor, compressor_thread) = Compressor::new();
         let hasher = seeded_hasher();
+        let own_key = OwnKey::generate(Clock.now()).map_err(io::Error::other)?;
         for (number, doors) in self.doors.into_iter().enumerate() {
             let mailbox = Mailbox::new()?;
             let sender = mailbox.sender();
@@ -307,6 +309,7 @@ impl Bound {
                 waker: CoreWaker::shared(sender.clone()),
                 counters: Arc::clone(&counters),
                 hasher: hasher.clone(),
+                own_key: own_key.clone(),
                 tls: parts.tls.clone(),
                 link: parts.link.clone(),
                 log: parts.log.clone(),

@@ -24,6 +24,7 @@ mod front;
 pub mod fuzzing;
 mod histogram;
 mod http2;
+mod marks;
 mod missing;
 mod pacer;
 mod parked;
@@ -63,7 +64,7 @@ pub use flight::{
 };
 pub use front::{BindError, Bound, Errand, Front, FrontParts, HandedOverLog};
 pub use histogram::LatencyCounts;
-pub use missing::{CameBack, MissingCopy};
+pub use missing::{CameBack, MarkedVisitors, MissingCopy};
 pub use pacer::{Class, Link};
 pub use publisher::{Facts, Publisher, Sign, digest_of};
 pub use request::DRILL_FIELD;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use levee_control::Arrivals;
 
 use crate::histogram::LatencyCounts;
-use crate::missing::{CameBack, MissingCopy};
+use crate::missing::{CameBack, MarkedVisitors, MissingCopy};
 
 /// What the cores noted since they were last asked for it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -18,6 +18,8 @@ pub struct CoreNotes {
     pub fetched: Vec<MissingCopy>,
     /// Visitors whom rescue servers sent back, by core.
     pub came_back: Vec<CameBack>,
+    /// Those who came back without a signature, and those whom we marked.
+    pub marked: MarkedVisitors,
 }
 
 /// Sums over all cores since the start, and what is true now.
@@ -106,6 +108,8 @@ pub struct Comebacks {
     pub doubtful: u64,
     /// Without a signature, or no word at all.
     pub unsigned: u64,
+    /// With a mark of ours, which they got because of one of the other two.
+    pub returned: u64,
 }
 
 /// Visitors of origins who were sent back since the start.

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! It is then used up sooner, and the next candidate is asked. With what is left it is tried on,
-//! and recovers by itself. Only signed words count, and never more of them than were redirected:
-//! who repeats a word that he was given can have the rescue server used less while he goes on, and
-//! nothing else.
+//! and recovers by itself. Only signed words count, and what our own marks tell of those without a
+//! signature (`way_back.rs`); and never more of them than were redirected: who repeats a word that
+//! he was given can have the rescue server used less while he goes on, and nothing else.
 
 use levee_vocab::ByteRate;
 

@@ -23,7 +23,7 @@ pub(super) const COMEBACKS: Metric = Metric {
     kind: Counter,
     unit: "comebacks",
     level: Operator,
-    help: "Requests of visitors whom a rescue server has sent back, by what the word in their URL was worth: believed (answered here), unsigned (answered here), doubtful (an old link, or forged: redirected again at most once).",
+    help: "Requests of visitors whom a rescue server has sent back, by what the word in their URL was worth: believed (answered here), unsigned or doubtful (no proof, an old link, or forged: redirected once more, with a mark), returned (with that mark: answered here).",
     labels: &["word"],
     read: |s, out| {
         for (word, count) in &s.lifetime.comebacks {

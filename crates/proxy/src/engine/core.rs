@@ -22,6 +22,7 @@ use crate::files::{Compressor, FileTable};
 use crate::flight::Waker;
 use crate::front::HandedOverLog;
 use crate::http2::WakeList;
+use crate::marks::{Marking, OwnKey};
 use crate::missing::MissingCopies;
 use crate::pacer::{Link, PacedQueue};
 use crate::parked::ParkedQueue;
@@ -41,6 +42,7 @@ pub(crate) struct Core {
     /// The same for the visitors of a drill.
     pub drill: Drill,
     pub back_keys: BackKeys,
+    pub marking: Marking,
     pub sites: Arc<SiteTable>,
     /// For each site with a folder, what is known of its files.
     pub files: Vec<Option<FileTable>>,
@@ -107,6 +109,7 @@ pub(crate) struct CoreParts {
     pub tls: Option<TlsOffer>,
     pub counters: Arc<CoreCounters>,
     pub hasher: SeedableRandomState,
+    pub own_key: OwnKey,
     pub link: Option<Arc<Link>>,
     pub log: Option<SyncSender<AccessRecord>>,
     pub handed_over: Option<HandedOverLog>,
@@ -134,6 +137,7 @@ impl Core {
             redirects: Redirects::default(),
             drill,
             back_keys: BackKeys::default(),
+            marking: Marking::new(parts.own_key),
             sites: Arc::clone(&parts.sites),
             files: Vec::new(),
             compressor: parts.compressor,
@@ -182,6 +186,7 @@ impl Core {
         self.drill.adopt(self.now, &plan, share);
         self.hot.adopt(&self.hasher, &plan);
         self.back_keys.adopt(self.now, &plan);
+        self.marking.adopt(&plan);
         self.gate.adopt(self.now, plan, share);
         if !self.parked.is_empty() {
             self.next_round = Some(self.now);

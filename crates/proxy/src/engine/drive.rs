@@ -374,6 +374,7 @@ mod tests {
             tls: None,
             counters: Arc::new(CoreCounters::default()),
             hasher: foldhash::fast::SeedableRandomState::fixed(),
+            own_key: crate::marks::OwnKey::generate(Clock.now()).unwrap(),
             link: None,
             log: None,
             handed_over: None,

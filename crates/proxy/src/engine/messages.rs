@@ -66,10 +66,12 @@ impl Engine {
                 let arrivals = self.core.arrivals.take();
                 let (missing, came_back) = self.core.missing.take();
                 let fetched = self.core.missing.take_fetched();
+                let marked = self.core.missing.take_marked();
                 place.with(|told| {
                     told.arrivals.extend(arrivals);
                     told.missing.extend(missing);
                     told.fetched.extend(fetched);
+                    told.marked.add(&marked);
                     told.came_back.extend(came_back);
                 });
                 let blocks = self.core.crawlers.blocks(self.core.now) as u64;

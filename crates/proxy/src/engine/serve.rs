@@ -70,7 +70,7 @@ impl Core {
             None => Hearing::First,
             Some(_) => Hearing::Again,
         };
-        let comeback = self.comeback(&route, request, hearing);
+        let comeback = self.comeback(connection, &route, request, hearing);
         let visit = Visit {
             began: granted.as_ref().map_or(self.now, |granted| granted.since),
             kind,
@@ -266,12 +266,22 @@ impl Core {
         file_bytes: u64,
     ) -> Served {
         let mut head = self.pool.take();
+        let marked = match visit.comeback.onward() {
+            Onward::Plain | Onward::Never => None,
+            Onward::Marked => self.marked_target(connection, request, target),
+        };
+        let marked_path = marked.as_deref().map(std::str::from_utf8);
+        let path = match marked_path {
+            Some(Ok(marked)) => marked,
+            Some(Err(_)) | None => request.sent_target,
+        };
         let date = self.date.line();
-        // A word that nobody here believes goes along, so that it is not answered by another.
-        let path = request.sent_target;
         let written = self
             .redirects
             .write(target, path, date, visit.closing, &mut head);
+        if let Some(marked) = marked {
+            self.pool.give(marked);
+        }
         let Some(slot) = written else {
             // The plan changed between the Gate's word and now.
             self.pool.give(head);

@@ -5,8 +5,10 @@
 //! the URL is written and read, and what it teaches is noted. A visitor who cannot be sent back is
 //! refused as before.
 
-use levee_control::{Comeback, OriginPhase, OriginRoute, Signature, WayBack};
-use levee_wire::{BackReason, BackWord};
+use std::hash::BuildHasher;
+
+use levee_control::{Block, Comeback, OriginPhase, OriginRoute, Signature, WayBack};
+use levee_wire::{BackReason, BackWord, push_back};
 
 use super::Core;
 use super::serve::{Served, Visit};
@@ -14,6 +16,7 @@ use super::work::Work;
 use crate::answer::Kind;
 use crate::back_keys::Url;
 use crate::connection::Connection;
+use crate::missing::MarkNote;
 use crate::redirect::{Return, lines_back, write_back};
 use crate::request::{LowerName, Request};
 use crate::response::Closing;
@@ -31,6 +34,7 @@ impl Core {
     /// What `request` says of where it has been. Notes what its word teaches.
     pub(super) fn comeback(
         &mut self,
+        connection: &Connection,
         route: &Route,
         request: &Request<'_, '_>,
         hearing: Hearing,
@@ -38,6 +42,7 @@ impl Core {
         let Some(word) = request.word else {
             return Comeback::None;
         };
+        let mut note = None;
         let (comeback, lesson) = match (route, word) {
             (Route::Own(_), BackWord::Signed(token)) => {
                 let host = LowerName::of(request.host);
@@ -45,16 +50,29 @@ impl Core {
                     host: host.as_str(),
                     path: request.path,
                 };
+                let returned = || self.marking.returned(self.now, &token, url);
                 match self.back_keys.signer(self.now, &token, url) {
                     Some(link) => (Comeback::Believed, Some((link, token.reason))),
-                    None => (Comeback::Doubtful, None),
+                    None => match returned() {
+                        Some(link) => {
+                            note = Some(MarkNote::Returned(link));
+                            (Comeback::Returned, None)
+                        }
+                        None => (Comeback::Doubtful, None),
+                    },
                 }
             }
-            (Route::Own(_), BackWord::Unsigned) => (Comeback::Unsigned, None),
+            (Route::Own(_), BackWord::Unsigned) => {
+                note = Some(MarkNote::Unsigned);
+                (Comeback::Unsigned, None)
+            }
             (_, BackWord::Signed(_) | BackWord::Unsigned) => (Comeback::Doubtful, None),
         };
         if hearing == Hearing::First {
             self.counters.comebacks.note(comeback);
+            if let Some(note) = note {
+                self.note_marked(connection, request, note);
+            }
             if let Some((link, BackReason::Missing | BackReason::Busy)) = lesson {
                 self.missing.note_visitor(link);
             }
@@ -67,6 +85,34 @@ impl Core {
             }
         }
         comeback
+    }
+
+    /// Notes what became of a visitor without a signature.
+    fn note_marked(&mut self, connection: &Connection, request: &Request<'_, '_>, note: MarkNote) {
+        let block = Block::of(self.visitor(connection, request));
+        let hash = self.hasher.hash_one((block, note));
+        self.missing.note_marked(self.now, hash, note);
+    }
+
+    /// The target of a redirect to the rescue server at `index` of the plan, in a buffer of the
+    /// pool: with a mark of ours in the place of the word that nobody here believes. None where
+    /// there is no such rescue server.
+    pub(super) fn marked_target(
+        &mut self,
+        connection: &Connection,
+        request: &Request<'_, '_>,
+        index: usize,
+    ) -> Option<Vec<u8>> {
+        let host = LowerName::of(request.host);
+        let url = Url {
+            host: host.as_str(),
+            path: request.path,
+        };
+        let (link, token) = self.marking.mark(self.now, index, url)?;
+        self.note_marked(connection, request, MarkNote::Sent(link));
+        let mut target = self.pool.take();
+        push_back(request.target, BackWord::Signed(token), &mut target);
+        Some(target)
     }
 
     /// The word with which a visitor of `origin` is sent back whom nobody here can answer; none
@@ -97,6 +143,7 @@ impl Core {
                 token.map(BackWord::Signed)
             }
             WayBack::Unsigned => Some(BackWord::Unsigned),
+            WayBack::Kept => request.word,
         }
     }
 

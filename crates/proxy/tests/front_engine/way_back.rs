@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use levee_control::{GateLimits, Heat, HotRoute, OriginPhase, RoutePlan};
-use levee_proxy::{Comebacks, FetchSettings, MissingCopy, UnknownHost};
+use levee_proxy::{Comebacks, FetchSettings, MarkedVisitors, MissingCopy, UnknownHost};
 use levee_vocab::{ByteRate, LinkId, Misses};
 
 use crate::http2::{ask, with_session};
@@ -136,30 +136,81 @@ fn the_origin_answers_who_comes_back_and_learns_what_is_missing() {
     assert_eq!(told, [copy]);
 }
 
+/// The target to which an origin redirects who has a word that proves nothing.
+fn marked(running: &Running, target: &str) -> String {
+    let response = running.ask(&at(ORIGIN, target));
+    assert_eq!(response.status, 302, "{target}");
+    let on = response.header("location");
+    let on = on.strip_prefix(&format!("http://{ALIAS}:8080"));
+    on.unwrap().to_owned()
+}
+
 #[test]
-fn a_word_that_cannot_be_believed_is_passed_on_and_one_without_a_proof_never() {
+fn a_word_that_proves_nothing_is_replaced_by_a_mark_that_is_answered_when_it_comes_back() {
     let running = an_origin().start();
     page(&running);
     let back = missing("/a");
     let (before, last) = back.split_at(back.len() - 1);
     let forged = format!("{before}{}", if last == "A" { "B" } else { "A" });
     let elsewhere = missing("/b").replace("/b", "/a");
-    for target in [&forged, &elsewhere] {
-        let response = running.ask(&at(ORIGIN, target));
-        let on = format!("http://{ALIAS}:8080{target}");
-        assert_eq!((response.status, response.header("location")), (302, &*on));
-    }
     for target in [
+        &*forged,
+        &elsewhere,
         "/a?levee-back=",
         "/a?levee-back=x",
         "/a?levee-back=1&levee-back=2",
     ] {
-        assert_eq!(running.ask(&at(ORIGIN, target)).status, 200, "{target}");
+        let mark = marked(&running, target);
+        let word = mark.strip_prefix("/a?levee-back=").unwrap();
+        assert!(word.len() == 16 && !target.ends_with(word), "{mark}");
+        assert_eq!(running.ask(&at(ORIGIN, &mark)).status, 200, "{target}");
     }
-    let sample = running.sample_until(|sample| sample.comebacks.unsigned == 3);
-    assert_eq!(sample.comebacks.doubtful, 2);
-    assert_eq!(sample.redirects, 2);
+    // Who shares it within the minute lends nobody more than that.
+    running.write("b", vec![b'b'; 5000]);
+    let mark = marked(&running, "/a?levee-back=").replace("/a", "/b");
+    assert_ne!(marked(&running, &mark), mark);
+    let sample = running.sample_until(|sample| sample.comebacks.returned == 5);
+    let comebacks = &sample.comebacks;
+    assert_eq!((comebacks.unsigned, comebacks.doubtful), (4, 3));
+    assert_eq!(sample.redirects, 7);
     running.tells_nothing_missing();
+}
+
+#[test]
+fn the_origin_learns_from_its_marks_who_sends_visitors_back_without_signing() {
+    let running = an_origin().start();
+    page(&running);
+    // However often somebody asks, he is one.
+    for _ in 0..20 {
+        let mark = marked(&running, "/a?levee-back=");
+        assert_eq!(running.ask(&at(ORIGIN, &mark)).status, 200);
+    }
+    let mut told = MarkedVisitors::default();
+    running.sample_until(|_| {
+        told.add(&running.front.take_notes().marked);
+        told.marks.iter().any(|(_, marks)| marks.returned > 0)
+    });
+    let &[(link, marks)] = &*told.marks else {
+        panic!("{told:?}");
+    };
+    assert_eq!(link, LinkId::Outbound(1));
+    // A test on a busy machine may take some seconds, and each has a count.
+    assert!(marks.returned < 20 && told.unsigned < 20, "{told:?}");
+}
+
+#[test]
+fn an_alias_that_has_expired_sends_visitors_back_with_the_word_that_they_have() {
+    let until = levee_net::Clock.now() + Duration::from_secs(600);
+    for phase in [
+        OriginPhase::Expired { until },
+        OriginPhase::Restored { until },
+    ] {
+        let running = that_cannot_fetch(phase).start();
+        for word in ["levee-back=BQECCQkJCQkJCQkJ", "levee-back="] {
+            let target = format!("/a?b&{word}");
+            assert_eq!(way_back(&running.ask(&at(ALIAS, &target))), target);
+        }
+    }
 }
 
 #[test]
@@ -193,7 +244,7 @@ fn a_visitor_by_http2_comes_back_as_well() {
     let back = missing("/a").replace("levee-back", "levee%2Dback");
     with_session(running.address, async |requests| {
         let answer = ask(&requests, Method::GET, "/a?levee-back=", "").await;
-        assert_eq!(answer.status, 200);
+        assert_eq!(answer.status, 302);
         let answer = ask(&requests, Method::GET, &back, "").await;
         // The word is for the other name of this site.
         assert_eq!(answer.status, 302);

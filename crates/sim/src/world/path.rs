@@ -221,8 +221,12 @@ impl World {
         let Some(request) = self.requests.find(id) else {
             return;
         };
-        // A word that is not believed goes along.
-        let (file_bytes, word) = (request.bytes, request.word);
+        let file_bytes = request.bytes;
+        // Who is redirected although he came back takes the origin's mark along.
+        let word = match request.word {
+            Word::None => Word::None,
+            Word::Signed(_) | Word::Unsigned | Word::Marked => Word::Marked,
+        };
         let Some(running) = self.sites[site.0].running_mut() else {
             return;
         };

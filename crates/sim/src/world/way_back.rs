@@ -13,6 +13,8 @@ pub enum Word {
     Signed(FetchKey),
     /// Somebody without a key did.
     Unsigned,
+    /// His origin has redirected him although he came back.
+    Marked,
 }
 
 impl Word {
@@ -23,6 +25,7 @@ impl Word {
             Self::Signed(key) if keys.iter().any(|known| known.1 == key) => Comeback::Believed,
             Self::Signed(_) => Comeback::Doubtful,
             Self::Unsigned => Comeback::Unsigned,
+            Self::Marked => Comeback::Returned,
         }
     }
 
@@ -30,7 +33,7 @@ impl Word {
     pub fn back(self, route: &OriginRoute) -> Option<Self> {
         let comeback = match self {
             Self::None => Comeback::None,
-            Self::Signed(_) | Self::Unsigned => Comeback::Doubtful,
+            Self::Signed(_) | Self::Unsigned | Self::Marked => Comeback::Doubtful,
         };
         let signature = match route.key {
             Some(_) => Signature::Possible,
@@ -40,6 +43,7 @@ impl Word {
             WayBack::None => None,
             WayBack::Signed => route.key.map(Self::Signed),
             WayBack::Unsigned => Some(Self::Unsigned),
+            WayBack::Kept => Some(self),
         }
     }
 }
