@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_misspelt_setting_is_recognised() {
         assert_eq!(nearest("link.rte"), Some("link.rate"));
-        assert_eq!(nearest("site.rate"), Some("link.rate"));
+        assert_eq!(nearest("site.usable"), Some("link.usable"));
         assert_eq!(nearest("completely.different"), None);
     }
 }
