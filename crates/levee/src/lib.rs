@@ -25,6 +25,7 @@ pub mod manual;
 pub mod node;
 pub mod purge_report;
 pub mod registry_client;
+pub mod registry_finder;
 pub mod registry_server;
 pub mod replay;
 pub mod replicator;

@@ -32,8 +32,8 @@ use tokio::task::JoinHandle;
 use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, copied, drill_office, fetch_settings, interface_speed, kept,
-    list_sources, own_address, private_addresses, sites, start_dns, trust,
+    access_log, admin_limits, copied, drill_office, fetch_settings, find_registries,
+    interface_speed, kept, list_sources, own_address, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
 use self::sockets::{Sockets, bind};
@@ -49,6 +49,7 @@ use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
 use crate::log_take_over::TakeOver;
 use crate::registry_client::{RegistryClient, RegistryClientSettings};
+use crate::registry_finder::KnownRegistries;
 use crate::replicator::{CopiedSite, CopyCounts, Copying, Replicator};
 use crate::rescue_link::{LinkCharge, LinkSettings, OriginPurge, RescueLinks, Surroundings};
 use crate::serve::Again;
@@ -137,6 +138,7 @@ impl Node {
         };
         let parts = Parts {
             trust: trust(&settings)?,
+            registries: find_registries(&settings),
             settings,
             web,
             address,
@@ -312,6 +314,7 @@ async fn drain(front: &Front, orders: &mpsc::Sender<Order>, dns: Option<&Dns>) {
 /// What the node is built from, once every socket is bound.
 struct Parts {
     trust: Arc<Trust>,
+    registries: KnownRegistries,
     settings: Settings,
     web: WebAddress,
     address: IpAddr,
@@ -511,7 +514,8 @@ impl Parts {
         let charge = charge(made);
         let site = self.settings.site.name.clone();
         let trust = Arc::clone(&self.trust);
-        let mut settings = RegistryClientSettings::new(community.registry, site, trust, seed());
+        let mut settings =
+            RegistryClientSettings::new(self.registries.clone(), site, trust, seed());
         settings.source = Some(self.address);
         settings.charge = Arc::clone(&charge);
         let registry = RegistryClient::start(settings);

@@ -26,6 +26,7 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
+use crate::registry_finder::KnownRegistries;
 use crate::rescue_link::{AddressBook, LinkCharge};
 use crate::trust::{Denied, Trust};
 use keeper::{Ask, Keeper};
@@ -58,6 +59,12 @@ pub trait Directory: Send + Sync {
 /// Why a directory did not do what was asked.
 #[derive(Debug, Error)]
 pub enum DirectoryError {
+    /// Nobody says where one is.
+    #[error("no registry is known: {why}")]
+    NoneKnown {
+        /// What went wrong when we looked.
+        why: String,
+    },
     /// It could not be connected to.
     #[error("cannot connect to registry {registry}: {source}")]
     Unreachable {
@@ -145,8 +152,8 @@ pub enum Nonsense {
 /// What a client of a registry needs to know.
 #[derive(Clone)]
 pub struct RegistryClientSettings {
-    /// The registry.
-    pub registry: SocketAddr,
+    /// The registries, the preferred one first; all know the same.
+    pub registries: KnownRegistries,
     /// This site, which does not look for itself.
     pub site: HostName,
     /// The address to speak from, if this machine has it: the one that is registered.
@@ -166,11 +173,11 @@ pub struct RegistryClientSettings {
 }
 
 impl RegistryClientSettings {
-    /// The defaults for a site and its registry.
-    pub fn new(registry: SocketAddr, site: HostName, trust: Arc<Trust>, seed: u64) -> Self {
+    /// The defaults for a site and its registries.
+    pub fn new(registries: KnownRegistries, site: HostName, trust: Arc<Trust>, seed: u64) -> Self {
         Self {
             trust,
-            registry,
+            registries,
             site,
             source: None,
             exchange_wait: Duration::from_secs(2),
@@ -189,7 +196,7 @@ impl RegistryClientSettings {
 pub struct RegistryClient {
     asks: mpsc::Sender<Ask>,
     status: watch::Receiver<RegistryStatus>,
-    registry: SocketAddr,
+    registries: KnownRegistries,
     site: HostName,
     wait: Duration,
 }
@@ -198,15 +205,15 @@ impl RegistryClient {
     /// Starts the task that keeps the connection. Needs a tokio runtime.
     pub fn start(settings: RegistryClientSettings) -> Self {
         let (asks, inbox) = mpsc::channel(ASKS_MAX);
+        let first = settings.registries.borrow().registries.first().copied();
         let (told, status) = watch::channel(RegistryStatus {
-            address: settings.registry.to_string(),
-            connected: false,
-            last_error: String::new(),
+            address: first.map_or_else(|| NONE_YET.to_owned(), |one| one.to_string()),
+            ..RegistryStatus::default()
         });
         let client = Self {
             asks,
             status,
-            registry: settings.registry,
+            registries: settings.registries.clone(),
             site: settings.site.clone(),
             wait: settings.exchange_wait,
         };
@@ -227,22 +234,28 @@ impl RegistryClient {
 
     async fn ask(&self, request: Request) -> Result<Reply, DirectoryError> {
         let (answer, answered) = oneshot::channel();
-        let registry = self.registry;
+        let registry = self.registry();
         let busy = |_| DirectoryError::Busy { registry };
         self.asks.try_send(Ask { request, answer }).map_err(busy)?;
-        match timeout(self.wait, answered).await {
+        // The next one is asked when one does not answer, which takes its time.
+        let several = self.registries.borrow().registries.len() > 1;
+        let wait = if several { self.wait * 2 } else { self.wait };
+        match timeout(wait, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(DirectoryError::Closed { registry }),
-            Err(_) => {
-                let wait = self.wait;
-                Err(DirectoryError::TimedOut { registry, wait })
-            }
+            Err(_) => Err(DirectoryError::TimedOut { registry, wait }),
         }
     }
 
-    const fn wrong_kind(&self) -> DirectoryError {
-        let (registry, what) = (self.registry, Nonsense::WrongKind);
+    fn wrong_kind(&self) -> DirectoryError {
+        let (registry, what) = (self.registry(), Nonsense::WrongKind);
         DirectoryError::Garbage { registry, what }
+    }
+
+    /// The one that is asked now.
+    fn registry(&self) -> SocketAddr {
+        let used = self.status.borrow().address.parse().ok();
+        used.unwrap_or_else(|| (IpAddr::from([0; 4]), 0).into())
     }
 }
 
@@ -268,6 +281,7 @@ impl Directory for RegistryClient {
         let search = Search {
             count,
             except,
+            per_domain: Some(PER_DOMAIN_MAX),
             ..Search::default()
         };
         match self.ask(Request::Search(search)).await? {
@@ -305,6 +319,11 @@ fn candidate(entry: Entry) -> Candidate {
     }
 }
 
+/// Stands for the address of a registry until one is known.
+const NONE_YET: &str = "(none found yet)";
+/// Candidates of one domain that a search brings while there are others: sites of one operator fail
+/// together.
+const PER_DOMAIN_MAX: u32 = 2;
 /// A site asks a few times in ten seconds; more than this is waiting only when the registry is
 /// away.
 const ASKS_MAX: usize = 32;

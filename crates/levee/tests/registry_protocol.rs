@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
+use levee::registry_finder::fixed;
 use levee::registry_server::{RegistryServerSettings, run};
 use levee::rescue_link::AddressBook;
 use levee::settings::TrustSettings;
@@ -100,7 +101,8 @@ fn entry(site: &str, kilobytes: u64) -> Entry {
 }
 
 fn client(registry: SocketAddr) -> RegistryClient {
-    let mut settings = RegistryClientSettings::new(registry, name("www.a.com"), open(), 1);
+    let mut settings =
+        RegistryClientSettings::new(fixed(vec![registry]), name("www.a.com"), open(), 1);
     settings.retry_delay_min = Duration::from_millis(5);
     settings.retry_delay_max = Duration::from_millis(20);
     RegistryClient::start(settings)
@@ -262,7 +264,8 @@ async fn a_registry_that_is_away_is_told_in_a_sentence() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = closed.local_addr().unwrap();
     drop(closed);
-    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), open(), 1);
+    let mut settings =
+        RegistryClientSettings::new(fixed(vec![address]), name("www.a.com"), open(), 1);
     settings.retry_delay_min = PATIENCE;
     let client = RegistryClient::start(settings);
     let first = client.search(3).await.unwrap_err().to_string();
@@ -279,7 +282,8 @@ async fn a_registry_that_is_away_is_told_in_a_sentence() {
 async fn check_answer(answer: &str, expected: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut settings = RegistryClientSettings::new(address, name("www.a.com"), open(), 1);
+    let mut settings =
+        RegistryClientSettings::new(fixed(vec![address]), name("www.a.com"), open(), 1);
     settings.exchange_wait = PATIENCE;
     if expected.ends_with("0.3 s") {
         settings.exchange_wait = Duration::from_millis(300);
@@ -287,7 +291,9 @@ async fn check_answer(answer: &str, expected: &str) {
     let client = RegistryClient::start(settings);
     let asking = tokio::spawn(async move { client.search(1).await });
     let mut netcat = Netcat(BufReader::new(listener.accept().await.unwrap().0));
-    netcat.reads("1 SEARCH 1 except=www.a.com").await;
+    netcat
+        .reads("1 SEARCH 1 except=www.a.com per_domain=2")
+        .await;
     netcat.types(answer).await;
     let error = asking.await.unwrap().unwrap_err().to_string();
     let expected = expected.replace("REGISTRY", &format!("registry {address}"));
@@ -324,7 +330,8 @@ async fn a_registry_that_hangs_or_talks_nonsense_is_told_in_a_sentence() {
 async fn a_registry_that_closes_after_each_answer_is_not_asked_all_the_time() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let mut settings = RegistryClientSettings::new(address, name("a.example"), open(), 7);
+    let mut settings =
+        RegistryClientSettings::new(fixed(vec![address]), name("a.example"), open(), 7);
     settings.retry_delay_min = Duration::from_millis(200);
     settings.retry_delay_max = PATIENCE;
     let client = RegistryClient::start(settings);

@@ -37,8 +37,8 @@ pub use page::{STYLE_CSS, render_page};
 pub use status::{
     CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus,
     HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level, Lifetime, LinkStatus,
-    NameServerStatus, Peer, Rates, RefusedSite, RegistryStatus, Status, TlsStatus, TrustRefusal,
-    TrustStatus, UpstreamStatus,
+    NameServerStatus, Peer, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus,
+    TrustRefusal, TrustStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

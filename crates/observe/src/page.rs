@@ -140,6 +140,17 @@ fn candidates(html: &mut Html, status: &Status) {
                 .markup(" does not answer.</strong> We go on with the last candidates.");
         }
     }
+    if registry.all.len() > 1 {
+        html.markup(" Registries: ");
+        for (number, place) in registry.all.iter().enumerate() {
+            html.markup(if number > 0 { ", " } else { "" });
+            html.text(&place.address).markup(" ").text(&place.state);
+            if !place.cause.is_empty() {
+                html.markup(" (").text(&place.cause).markup(")");
+            }
+        }
+        html.markup(".");
+    }
     if !registry.last_error.is_empty() {
         html.markup(" Last error: <q>")
             .text(&registry.last_error)

@@ -478,6 +478,20 @@ pub struct RegistryStatus {
     pub connected: bool,
     /// What went wrong last, in a sentence.
     pub last_error: String,
+    /// All that are known, the preferred one first; the address above is the one that is asked.
+    pub all: Vec<RegistryPlace>,
+}
+
+/// One of several registries.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegistryPlace {
+    /// Its address.
+    pub address: String,
+    /// `asked`, `ready` (not needed now) or `away`.
+    pub state: String,
+    /// Why it is away, in a sentence.
+    pub cause: String,
 }
 
 /// One URL and how often it was asked for.

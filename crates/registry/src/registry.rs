@@ -5,6 +5,7 @@
 //! can send a crowd to a bystander, or take another site's place. The limits keep one address from
 //! filling the registry.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -215,16 +216,25 @@ impl Registry {
             .catalog
             .best()
             .filter(|held| Some(&held.site.host) != search.except.as_ref());
-        let diverse = others.take(limits.looked_at_max).filter(|held| {
-            let Some(most) = search.per_domain else {
-                return true;
-            };
-            let found = of_domain.entry(held.site.host.domain()).or_default();
-            *found += 1;
-            *found <= most
-        });
-        let found = diverse.take(count_max.min(limits.found_max));
-        found.map(|held| held.entry(now)).collect()
+        let wanted = count_max.min(limits.found_max);
+        let per_domain = search.per_domain.unwrap_or(u32::MAX);
+        // Those beyond the share of their domain are taken where there are too few others.
+        let (mut found, mut surplus) = (Vec::new(), Vec::new());
+        for held in others.take(limits.looked_at_max) {
+            let of_one = of_domain.entry(held.site.host.domain()).or_default();
+            *of_one += 1;
+            match *of_one <= per_domain {
+                true => found.push(held),
+                false => surplus.push(held),
+            }
+            if found.len() >= wanted {
+                break;
+            }
+        }
+        found.truncate(wanted);
+        found.extend(surplus.into_iter().take(wanted - found.len()));
+        found.sort_by_key(|held| (Reverse(held.free), &held.site.host));
+        found.into_iter().map(|held| held.entry(now)).collect()
     }
 
     fn check_room(&self, owner: IpAddr) -> Result<(), Refusal> {

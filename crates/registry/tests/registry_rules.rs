@@ -385,7 +385,7 @@ fn an_unknown_command_is_answered_and_does_no_harm() {
 }
 
 #[test]
-fn a_search_finds_at_most_so_many_of_one_domain() {
+fn a_search_finds_no_more_than_so_many_of_one_domain_while_there_are_others() {
     let mut r = registry();
     for (line, from) in [
         ("REGISTER a.one.org 80 8.0.0.1 7401 900 30", ONE),
@@ -402,8 +402,11 @@ fn a_search_finds_at_most_so_many_of_one_domain() {
     };
     let found = names(says(&mut r, 0, THREE, "SEARCH 3 per_domain=2"));
     assert_eq!(found, ["a.one.org", "b.one.org", "a.two.org"]);
-    let found = names(says(&mut r, 0, THREE, "SEARCH 3 per_domain=1"));
+    let found = names(says(&mut r, 0, THREE, "SEARCH 2 per_domain=1"));
     assert_eq!(found, ["a.one.org", "a.two.org"]);
+    // A community of one domain is not left without help.
+    let found = names(says(&mut r, 0, THREE, "SEARCH 9 per_domain=1"));
+    assert_eq!(found, ["a.one.org", "b.one.org", "c.one.org", "a.two.org"]);
     let found = names(says(&mut r, 0, THREE, "SEARCH 3"));
     assert_eq!(found, ["a.one.org", "b.one.org", "c.one.org"]);
 }

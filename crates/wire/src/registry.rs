@@ -59,7 +59,7 @@ pub struct Search {
     pub count: u32,
     /// Not this one: who searches does not look for itself.
     pub except: Option<HostName>,
-    /// How many of one domain ([`HostName::domain`]) at most.
+    /// How many of one domain ([`HostName::domain`]) at most, while there are others.
     pub per_domain: Option<u32>,
     /// A number that the asker made up, to which a signed answer is bound.
     pub nonce: Option<u64>,

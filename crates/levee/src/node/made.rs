@@ -2,7 +2,7 @@
 //!
 //! One function a part, so that what a setting leads to is found in one place.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -13,7 +13,7 @@ use levee_proxy::{
     Upstream, Upstreams,
 };
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, WebAddress};
+use levee_vocab::{ByteRate, Random, WebAddress};
 use tokio::sync::{mpsc, watch};
 
 use super::{Parts, seed};
@@ -22,6 +22,7 @@ use crate::brain_task::Order;
 use crate::community_socket::address_towards;
 use crate::dns::{self, Dns, NameSockets};
 use crate::drill::DrillOffice;
+use crate::registry_finder::{self, KnownRegistries};
 use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, TrustSettings, UnknownHost};
 use crate::state::StateFolder;
@@ -37,12 +38,41 @@ pub(super) fn own_address(settings: &Settings) -> Result<IpAddr, String> {
     };
     match community.address {
         Some(address) => Ok(address),
-        None => address_towards(community.registry).map_err(|error| {
-            format!(
-                "cannot tell which address leads from {} to this server: {error}; set community.address",
-                community.registry
-            )
-        }),
+        None => {
+            let list = &community.registries.list;
+            towards_any(list).map_err(|error| {
+                let places = list.join(", ");
+                format!(
+                    "cannot tell which address leads from {places} to this server: {error}; set \
+                     community.address"
+                )
+            })
+        }
+    }
+}
+
+/// The address from which the first of these that has one is reached.
+fn towards_any(places: &[String]) -> std::io::Result<IpAddr> {
+    let mut trouble = std::io::ErrorKind::NotFound.into();
+    for place in places {
+        let found = place.to_socket_addrs().map(|mut found| found.next());
+        match found.map(|found| found.map(address_towards)) {
+            Ok(Some(Ok(address))) => return Ok(address),
+            Ok(Some(Err(error))) | Err(error) => trouble = error,
+            Ok(None) => {}
+        }
+    }
+    Err(trouble)
+}
+
+/// Starts to look for the registries of our community.
+pub(super) fn find_registries(settings: &Settings) -> KnownRegistries {
+    match &settings.community {
+        Some(community) => {
+            let random = Random::from_seed(super::seed());
+            registry_finder::start(community.registries.clone(), None, random)
+        }
+        None => registry_finder::fixed(vec![]),
     }
 }
 
@@ -61,7 +91,7 @@ pub(super) fn trust(settings: &Settings) -> Result<Arc<Trust>, String> {
 /// Where newer member lists come from.
 pub(super) fn list_sources(settings: &Settings) -> ListSources {
     let communities = settings.community.iter();
-    let registries = communities.map(|community| community.registry.to_string());
+    let registries = communities.flat_map(|community| community.registries.list.clone());
     ListSources {
         registries: registries.collect(),
         period: settings.rescue.registry_period,

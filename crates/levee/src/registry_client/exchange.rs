@@ -30,8 +30,11 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// Opens a connection. Dropped half-way, the attempt is given up.
-    pub(super) async fn open(settings: &RegistryClientSettings) -> io::Result<Self> {
-        let (registry, trust) = (settings.registry, Arc::clone(&settings.trust));
+    pub(super) async fn open(
+        settings: &RegistryClientSettings,
+        registry: SocketAddr,
+    ) -> io::Result<Self> {
+        let trust = Arc::clone(&settings.trust);
         let stream = community_socket::connect(settings.source, registry).await?;
         let (stream, counterpart) = trust.connect(stream, Channel::Registry).await?;
         may_answer(&trust, counterpart, registry).map_err(io::Error::other)?;

@@ -1,8 +1,10 @@
 //! The task that keeps the connection to the registry, and keeps this site registered.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use levee_observe::RegistryStatus;
+use levee_observe::{RegistryPlace, RegistryStatus};
 use levee_vocab::Random;
 use levee_wire::registry::{Reply, Request};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -10,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
 use super::exchange::Exchange;
-use super::{DirectoryError, RegistryClientSettings};
+use super::{DirectoryError, NONE_YET, RegistryClientSettings};
 
 /// A request on its way to the registry.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(super) struct Keeper {
     settings: RegistryClientSettings,
     status: watch::Sender<RegistryStatus>,
     random: Random,
+    /// The registry that is asked; none before one is known.
+    used: Option<SocketAddr>,
     exchange: Option<Exchange>,
     /// What this site offers, as it was said last.
     offer: Option<Request>,
@@ -32,8 +36,8 @@ pub(super) struct Keeper {
     refusal: Option<String>,
     /// The next pause after a failure. It is short again when a connection gave a second answer.
     delay: Duration,
-    /// Until then the registry is taken for away.
-    rests_until: Option<Instant>,
+    /// Registries that are taken for away: until when, and why.
+    away: BTreeMap<SocketAddr, (Instant, String)>,
     /// Until then a refused offer is not made again by ourselves.
     offers_from: Option<Instant>,
 }
@@ -65,7 +69,8 @@ impl Keeper {
             offer: None,
             offered: Offered::No,
             refusal: None,
-            rests_until: None,
+            used: None,
+            away: BTreeMap::new(),
             offers_from: None,
         }
     }
@@ -90,8 +95,18 @@ impl Keeper {
     /// When to try again by ourselves: when there is an offer that the registry does not know.
     fn retry_at(&self) -> Option<Instant> {
         let is_due = self.offer.is_some() && self.offered == Offered::No;
-        let at = self.rests_until.max(self.offers_from);
-        is_due.then(|| at.unwrap_or_else(Instant::now))
+        let now = Instant::now();
+        let places = self.places();
+        let ready = places
+            .iter()
+            .map(|place| self.away.get(place).map_or(now, |away| away.0));
+        // While none is known, the finder is still looking.
+        let ready = ready.min().unwrap_or(now + self.settings.retry_delay_max);
+        is_due.then(|| self.offers_from.map_or(ready, |from| ready.max(from)))
+    }
+
+    fn places(&self) -> Vec<SocketAddr> {
+        self.settings.registries.borrow().registries.clone()
     }
 
     async fn take(&mut self, ask: Ask) {
@@ -116,31 +131,68 @@ impl Keeper {
 
     async fn offer_again(&mut self) {
         if let Some(offer) = self.offer.clone() {
-            self.rests_until = None;
             // What went wrong is told by the status.
             let _ = self.carry_out(&offer).await;
         }
     }
 
+    /// Asks the registry that was asked last, and when it is away the next one, until one answers.
     async fn carry_out(&mut self, request: &Request) -> Result<Reply, DirectoryError> {
-        let registry = self.settings.registry;
-        if let Some(left) = self.rest_left() {
-            return Err(DirectoryError::Resting { registry, left });
+        let mut places = self.places();
+        let first = places.iter().position(|place| Some(*place) == self.used);
+        places.rotate_left(first.unwrap_or(0));
+        let mut wait = self.settings.exchange_wait;
+        if places.len() > 1 {
+            wait /= 2;
         }
-        let wait = self.settings.exchange_wait;
-        let result = match timeout(wait, self.converse(request)).await {
-            Ok(result) => result,
-            Err(_) => Err(DirectoryError::TimedOut { registry, wait }),
-        };
-        match &result {
-            Ok(_) => self.note_success(request),
-            Err(error) => self.note_failure(error, request),
+        let mut failure = None;
+        for registry in places {
+            if let Some(left) = self.rest_left(registry) {
+                failure.get_or_insert(DirectoryError::Resting { registry, left });
+                continue;
+            }
+            self.turn_to(registry);
+            let result = match timeout(wait, self.converse(registry, request)).await {
+                Ok(result) => result,
+                Err(_) => Err(DirectoryError::TimedOut { registry, wait }),
+            };
+            match result {
+                Ok(reply) => {
+                    self.note_success(registry, request);
+                    return Ok(reply);
+                }
+                Err(error) => {
+                    self.note_failure(registry, &error, request);
+                    if matches!(error, DirectoryError::Refused { .. }) {
+                        return Err(error);
+                    }
+                    failure = Some(error);
+                }
+            }
         }
-        result
+        Err(failure.unwrap_or_else(|| self.none_known()))
+    }
+
+    fn none_known(&self) -> DirectoryError {
+        let why = self.settings.registries.borrow().trouble.clone();
+        let error = DirectoryError::NoneKnown { why };
+        self.tell(Contact::Away, error.to_string());
+        error
+    }
+
+    fn turn_to(&mut self, registry: SocketAddr) {
+        if self.used.replace(registry) != Some(registry) {
+            self.exchange = None;
+            self.offered = Offered::No;
+        }
     }
 
     /// One exchange; on a fresh connection if the kept one turns out to be dead.
-    async fn converse(&mut self, request: &Request) -> Result<Reply, DirectoryError> {
+    async fn converse(
+        &mut self,
+        registry: SocketAddr,
+        request: &Request,
+    ) -> Result<Reply, DirectoryError> {
         if let Some(mut exchange) = self.exchange.take() {
             match exchange.ask(request).await {
                 Err(DirectoryError::Closed { .. }) => self.offered = Offered::No,
@@ -157,8 +209,7 @@ impl Keeper {
                 }
             }
         }
-        let registry = self.settings.registry;
-        let opened = Exchange::open(&self.settings).await;
+        let opened = Exchange::open(&self.settings, registry).await;
         let mut exchange =
             opened.map_err(|source| DirectoryError::Unreachable { registry, source })?;
         let result = exchange.ask(request).await;
@@ -167,29 +218,27 @@ impl Keeper {
         result
     }
 
-    fn note_success(&mut self, request: &Request) {
-        self.rests_until = None;
+    fn note_success(&mut self, registry: SocketAddr, request: &Request) {
+        self.away.remove(&registry);
         if matches!(request, Request::Register(_)) {
             self.offered = Offered::Yes;
             self.refusal = None;
             self.offers_from = None;
         }
-        let was_connected = self.status.send_replace(RegistryStatus {
-            address: self.settings.registry.to_string(),
-            connected: true,
-            last_error: self.refusal.clone().unwrap_or_default(),
-        });
-        if !was_connected.connected {
-            info!(registry = %self.settings.registry, "registry answers");
+        let was_connected = self.status.borrow().connected;
+        self.tell(Contact::Answers, self.refusal.clone().unwrap_or_default());
+        if !was_connected {
+            info!(%registry, "registry answers");
         }
     }
 
-    fn note_failure(&mut self, error: &DirectoryError, request: &Request) {
+    fn note_failure(&mut self, registry: SocketAddr, error: &DirectoryError, request: &Request) {
         let is_refusal = matches!(error, DirectoryError::Refused { .. });
         if !is_refusal {
             self.exchange = None;
             self.offered = Offered::No;
-            self.rests_until = Some(self.pause());
+            let until = self.pause();
+            self.away.insert(registry, (until, error.to_string()));
         } else if matches!(request, Request::Register(_)) {
             // Who is not taken may still look for others.
             self.refusal = Some(error.to_string());
@@ -199,7 +248,7 @@ impl Keeper {
             true => Contact::Answers,
             false => Contact::Away,
         };
-        self.tell_failure(contact, error.to_string());
+        self.tell(contact, error.to_string());
     }
 
     /// The registry closed a connection that nobody was using: it may have been restarted. One
@@ -209,21 +258,35 @@ impl Keeper {
         self.exchange = None;
         self.offered = Offered::No;
         self.offers_from = Some(self.pause());
-        let registry = self.settings.registry;
-        self.tell_failure(
-            Contact::Away,
-            DirectoryError::Closed { registry }.to_string(),
-        );
+        if let Some(registry) = self.used {
+            let error = DirectoryError::Closed { registry };
+            self.tell(Contact::Away, error.to_string());
+        }
     }
 
-    fn tell_failure(&self, contact: Contact, last_error: String) {
+    fn tell(&self, contact: Contact, last_error: String) {
+        let used = self.used.map(|used| used.to_string());
+        let all = self.places().into_iter().map(|place| {
+            let away = self.away.get(&place);
+            let state = match (away, self.used == Some(place)) {
+                (Some(_), _) => "away",
+                (None, true) => "asked",
+                (None, false) => "ready",
+            };
+            RegistryPlace {
+                address: place.to_string(),
+                state: state.to_owned(),
+                cause: away.map_or_else(String::new, |away| away.1.clone()),
+            }
+        });
         let before = self.status.send_replace(RegistryStatus {
-            address: self.settings.registry.to_string(),
+            address: used.unwrap_or_else(|| NONE_YET.to_owned()),
             connected: contact == Contact::Answers,
             last_error: last_error.clone(),
+            all: all.collect(),
         });
         // Once for each time that it goes wrong, not for each attempt.
-        if before.last_error.is_empty() {
+        if before.last_error.is_empty() && !last_error.is_empty() {
             warn!("{last_error}");
         }
     }
@@ -236,8 +299,9 @@ impl Keeper {
         Instant::now() + pause
     }
 
-    fn rest_left(&self) -> Option<Duration> {
-        let left = self.rests_until?.saturating_duration_since(Instant::now());
+    fn rest_left(&self, registry: SocketAddr) -> Option<Duration> {
+        let (until, _) = self.away.get(&registry)?;
+        let left = until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 }

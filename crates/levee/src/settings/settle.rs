@@ -11,6 +11,7 @@ mod groups;
 mod help;
 mod hot_spots;
 mod integrity;
+mod mesh;
 mod reload;
 mod tls;
 mod trust;

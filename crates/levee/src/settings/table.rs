@@ -153,7 +153,11 @@ settings! {
     "Bytes that one connection costs on the link beside its response.";
 
     "community.registry", Kind::Socket, "", "", Restart, "\"192.0.2.7:7070\"",
-    "Where the members of the community find each other. Without it the site stands alone.";
+    "Where the members of the community find each other. Without it, `community.registries` or `community.registry_domain` the site stands alone.";
+    "community.registries", Kind::Words, "", "", Restart, "[\"a.example.org:7070\", \"b.example.org:7070\"]",
+    "Several registries that know the same, the preferred one first; when one dies, the next is asked.";
+    "community.registry_domain", Kind::Host, "", "", Restart, "\"example.org\"",
+    "Domain whose DNS names the registries, as SRV records of `_levee-registry._tcp`. They come before those of the list.";
     "community.rescue_listen", Kind::Socket, "0.0.0.0:7401", "", Restart, "\"0.0.0.0:7401\"",
     "Address on which other members ask for help.";
     "community.address", Kind::Address, "", "", Restart, "\"192.0.2.10\"",

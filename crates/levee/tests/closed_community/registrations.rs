@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
+use levee::registry_finder::fixed;
 use levee::trust::{Channel, Trust};
 use levee_trust::Role;
 use levee_vocab::{ByteRate, WebAddress};
@@ -30,7 +31,12 @@ fn community() -> Stage {
 
 fn client(registry: SocketAddr, name: &str, trust: Arc<Trust>) -> RegistryClient {
     let name = name.parse().unwrap();
-    RegistryClient::start(RegistryClientSettings::new(registry, name, trust, 1))
+    RegistryClient::start(RegistryClientSettings::new(
+        fixed(vec![registry]),
+        name,
+        trust,
+        1,
+    ))
 }
 
 fn entry(site: &str) -> Entry {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use levee::registry_client::{Directory, RegistryClient, RegistryClientSettings};
+use levee::registry_finder::fixed;
 use levee::settings::TrustSettings;
 use levee::trust::{Channel, CommunityStream, Trust, identity_at};
 use levee_trust::{Purpose, UnixMillis};
@@ -124,7 +125,7 @@ impl Stage {
         let (registry, trust) = (self.registry.as_ref().unwrap().1, self.trust(asker));
         let own = asker.parse().unwrap();
         runtime().block_on(async {
-            let settings = RegistryClientSettings::new(registry, own, trust, 1);
+            let settings = RegistryClientSettings::new(fixed(vec![registry]), own, trust, 1);
             let client = RegistryClient::start(settings);
             let found = client.lookup(name.parse().unwrap()).await.unwrap();
             found.unwrap().rescue

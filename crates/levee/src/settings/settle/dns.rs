@@ -111,7 +111,10 @@ pub(super) fn dns(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Optio
         complain("dns.ttl", text.into());
     }
     let given = |name| values.file.given(name).is_some();
-    if given("community.registry") && !given("state.folder") {
+    let is_member = given("community.registry")
+        || given("community.registries")
+        || given("community.registry_domain");
+    if is_member && !given("state.folder") {
         let text = format!(
             "{by}: what is put into DNS must outlive a crash, or nobody takes it out again; give \
              state.folder = \"/var/lib/levee\""

@@ -7,8 +7,8 @@ use levee_proxy::Wishes;
 use super::types::{
     CacheSettings, CommunitySettings, Content, RescueSettings, SiteSettings, UnknownHost,
 };
-use super::unix;
 use super::values::Values;
+use super::{mesh, unix};
 use crate::settings::read::Complaint;
 use crate::settings::table::SETTINGS;
 
@@ -67,7 +67,7 @@ pub(super) fn community(
     values: &Values<'_>,
     complaints: &mut Vec<Complaint>,
 ) -> Option<CommunitySettings> {
-    let Some(registry) = values.given_socket("community.registry") else {
+    let Some(registries) = mesh::registries(values, complaints) else {
         complain_of_lonely(values, complaints);
         return None;
     };
@@ -93,7 +93,7 @@ pub(super) fn community(
         given
     };
     Some(CommunitySettings {
-        registry,
+        registries,
         rescue_listen: values.socket("community.rescue_listen"),
         address: values.address("community.address"),
         alias_domain,
@@ -116,7 +116,8 @@ fn complain_of_lonely(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
             complaints.push(Complaint {
                 line: values.file.line(setting.name),
                 text: format!(
-                    "{}: means nothing without community.registry, by which a site joins a community",
+                    "{}: means nothing without community.registry, community.registries or \
+                     community.registry_domain, by which a site joins a community",
                     setting.name
                 ),
             });

@@ -18,6 +18,7 @@ use super::hot_spots::HotSpotSettings;
 use super::integrity::IntegritySettings;
 use super::trust::TrustSettings;
 use super::upstream::UpstreamTable;
+use crate::registry_finder::RegistryPlaces;
 
 /// Everything that the operator decided, or that the defaults decided for them.
 #[derive(Clone, Debug, PartialEq)]
@@ -154,8 +155,8 @@ pub struct LinkSettings {
 /// The community.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommunitySettings {
-    /// The registry.
-    pub registry: SocketAddr,
+    /// The registries.
+    pub registries: RegistryPlaces,
     /// Where others ask for help.
     pub rescue_listen: SocketAddr,
     /// Our address for others, where it is not found by itself.

@@ -1,0 +1,169 @@
+//! Several registries over real sockets: what one is told the others know, and sites go on with
+//! another when one dies (R11).
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee::registry_client::{Directory, RegistryClient, RegistryClientSettings};
+use levee::registry_finder::fixed;
+use levee::registry_server::{RegistryServerSettings, StatusDesk, desk, run_with};
+use levee::settings::TrustSettings;
+use levee::trust::Trust;
+use levee_registry::PrivateAddresses;
+use levee_vocab::{ByteRate, HostName, WebAddress};
+use levee_wire::registry::Entry;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Long enough for a busy machine; reached only when something is broken.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Registry {
+    address: SocketAddr,
+    desk: StatusDesk,
+    task: JoinHandle<()>,
+}
+
+fn open() -> Arc<Trust> {
+    Arc::new(Trust::open(&TrustSettings::default(), None).unwrap())
+}
+
+async fn listeners(count: usize) -> Vec<TcpListener> {
+    let mut listeners = Vec::new();
+    for _ in 0..count {
+        listeners.push(TcpListener::bind("127.0.0.1:0").await.unwrap());
+    }
+    listeners
+}
+
+/// So many registries, each with the same list of peers.
+async fn mesh(count: usize) -> Vec<Registry> {
+    let listeners = listeners(count).await;
+    let peers = listeners
+        .iter()
+        .map(|one| one.local_addr().unwrap().to_string());
+    let peers: Vec<String> = peers.collect();
+    let start = |listener: TcpListener| {
+        let mut settings = RegistryServerSettings::default();
+        settings.limits.private_addresses = PrivateAddresses::Permitted;
+        settings.peers.clone_from(&peers);
+        let address = listener.local_addr().unwrap();
+        let (desk, inbox) = desk();
+        let parts = (listener, settings, open());
+        let running = run_with(parts, (desk.clone(), inbox), std::future::pending());
+        let task = tokio::spawn(running);
+        Registry {
+            address,
+            desk,
+            task,
+        }
+    };
+    let registries: Vec<Registry> = listeners.into_iter().map(start).collect();
+    for registry in &registries {
+        let is_linked = |state: &str| state == "linked" || state == "self";
+        until(async || {
+            let status = registry.desk.status().await.unwrap();
+            status.peers.iter().all(|peer| is_linked(&peer.state))
+        })
+        .await;
+    }
+    registries
+}
+
+async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it comes to hold");
+}
+
+fn name(text: &str) -> HostName {
+    text.parse().unwrap()
+}
+
+fn entry(site: &str, kilobytes: u64) -> Entry {
+    let (host, port) = (name(site), 8080);
+    Entry::new(
+        WebAddress { host, port },
+        "127.0.0.1:7401".parse().unwrap(),
+        ByteRate::from_kilobytes(kilobytes),
+        Duration::from_secs(30),
+    )
+}
+
+fn client(registries: Vec<SocketAddr>, site: &str) -> RegistryClient {
+    let known = fixed(registries);
+    RegistryClient::start(RegistryClientSettings::new(known, name(site), open(), 1))
+}
+
+#[tokio::test]
+async fn what_one_registry_is_told_the_others_know() {
+    let registries = mesh(3).await;
+    let at_first = client(vec![registries[0].address], "www.a.com");
+    let at_last = client(vec![registries[2].address], "www.b.com");
+    at_first.register(entry("www.a.com", 100)).await.unwrap();
+    until(async || at_last.lookup(name("www.a.com")).await.unwrap().is_some()).await;
+    at_first.register(entry("www.a.com", 200)).await.unwrap();
+    until(async || {
+        let found = at_last.search(5).await.unwrap();
+        found.len() == 1 && found[0].free == ByteRate::from_kilobytes(200)
+    })
+    .await;
+    at_first.deregister(name("www.a.com")).await.unwrap();
+    until(async || at_last.lookup(name("www.a.com")).await.unwrap().is_none()).await;
+    for registry in &registries {
+        assert_eq!(registry.desk.status().await.unwrap().repaired, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_site_goes_on_with_another_registry_within_one_exchange() {
+    let mut registries = mesh(3).await;
+    let addresses: Vec<SocketAddr> = registries.iter().map(|one| one.address).collect();
+    let site = client(addresses.clone(), "www.a.com");
+    let other = client(vec![addresses[1]], "www.b.com");
+    other.register(entry("www.b.com", 70)).await.unwrap();
+    site.register(entry("www.a.com", 100)).await.unwrap();
+    assert_eq!(site.status().address, addresses[0].to_string());
+    let killed = registries.remove(0);
+    killed.task.abort();
+    assert!(killed.task.await.unwrap_err().is_cancelled());
+    assert_eq!(site.search(5).await.unwrap().len(), 1);
+    let status = site.status();
+    assert!(status.connected);
+    assert_eq!(status.address, addresses[1].to_string());
+    let states: Vec<&str> = status
+        .all
+        .iter()
+        .map(|place| place.state.as_str())
+        .collect();
+    assert_eq!(states, ["away", "asked", "ready"]);
+    assert!(!status.all[0].cause.is_empty());
+}
+
+#[tokio::test]
+async fn nobody_but_a_peer_may_link_itself() {
+    let registry = mesh(1).await.remove(0);
+    let lonely = listeners(1).await.remove(0);
+    let address = lonely.local_addr().unwrap();
+    let (own, inbox) = desk();
+    let parts = (lonely, RegistryServerSettings::default(), open());
+    tokio::spawn(run_with(parts, (own, inbox), std::future::pending()));
+    let check = async |address: SocketAddr, expected: &str| {
+        let mut stranger = BufReader::new(TcpStream::connect(address).await.unwrap());
+        let hello = b"1 MESH 00c0ffee00c0ffee v=1\n";
+        stranger.get_mut().write_all(hello).await.unwrap();
+        let mut line = String::new();
+        stranger.read_line(&mut line).await.unwrap();
+        assert!(line.starts_with(expected), "{line}");
+    };
+    check(address, "1 403 127.0.0.1 is no --peer of this registry").await;
+    // This one has a peer at that address: itself.
+    check(registry.address, "1 200 OK ").await;
+}
