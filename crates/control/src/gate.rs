@@ -21,6 +21,7 @@
 //!   wait; after wait_max: refuse
 //! ```
 //!
+//! Where the operator wants no redirects, what finds room on the link is served, and the rest waits.
 //! Crawlers stand apart: they have a ration of their own, are never redirected and never wait.
 //!
 //! Visitors' responses together stay within D_out. Those that are served directly yield to
@@ -36,6 +37,7 @@ use levee_vocab::{ByteRate, Timestamp};
 use crate::copies::{Copies, Heat};
 use crate::crawlers::{Ration, Visitor};
 use crate::law::Law;
+use crate::parameters::Redirects;
 use crate::plan::{RedirectPlan, RoutePlan};
 
 mod allowance;
@@ -149,6 +151,7 @@ pub struct Gate {
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
+    redirects: Redirects,
     law: Law,
     usable_share: f64,
     large_file: u64,
@@ -174,6 +177,7 @@ impl Rules {
 
     fn of(plan: &RedirectPlan) -> Self {
         Self {
+            redirects: plan.redirects,
             law: plan.law,
             usable_share: plan.usable_share,
             large_file: plan.large_file,
@@ -251,9 +255,10 @@ impl Gate {
             (Visitor::Crawler(_), _, _) => self.by_ration(now, ask),
             (Visitor::Reader, None, _) => self.by_backlog(ask),
             (Visitor::Reader, Some(_), Redirectability::Never) => self.by_backlog(ask),
-            (Visitor::Reader, Some(rules), Redirectability::Allowed) => {
-                self.by_budget(now, ask, rules)
-            }
+            (Visitor::Reader, Some(rules), Redirectability::Allowed) => match rules.redirects {
+                Redirects::On => self.by_budget(now, ask, rules),
+                Redirects::Off => self.by_backlog(ask),
+            },
         };
         if verdict == Verdict::Serve {
             self.note_direct(now, ask.file_bytes);

@@ -73,8 +73,20 @@ pub struct Parameters {
     pub drills: Drills,
     /// What is given to others at most.
     pub help: HelpLimits,
+    /// Whether visitors are redirected. Default yes.
+    pub redirects: Redirects,
     /// What is done about hot spots.
     pub hot_spots: HotSpotPolicy,
+}
+
+/// Whether visitors are redirected to rescue servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redirects {
+    /// Whenever there is no room here.
+    #[default]
+    On,
+    /// Never: they come to rescue servers by our name in DNS alone.
+    Off,
 }
 
 /// What a site says to a drill of another.
@@ -134,6 +146,7 @@ impl Parameters {
             registry_period: Duration::from_secs(10),
             drills: Drills::Joined,
             help: HelpLimits::default(),
+            redirects: Redirects::On,
             hot_spots: HotSpotPolicy::default(),
         }
     }

@@ -17,6 +17,7 @@ use crate::drill::DrillPlan;
 use crate::help::HelpPlan;
 use crate::homes::Homes;
 use crate::law::Law;
+use crate::parameters::Redirects;
 
 /// What the cores need to know.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,6 +56,8 @@ pub struct CrawlPlan {
 /// How an origin server in SOS redirects in this interval (R5, R6).
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedirectPlan {
+    /// Whether anybody is.
+    pub redirects: Redirects,
     /// The control law: whom a request may be redirected to.
     pub law: Law,
     /// What may be served directly before resources that are to be redirected are, in accounted

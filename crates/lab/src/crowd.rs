@@ -10,6 +10,7 @@ pub mod ledger;
 pub mod meter;
 pub mod names;
 pub mod page;
+pub mod resolvers;
 pub mod schedule;
 pub mod tally;
 pub mod url;

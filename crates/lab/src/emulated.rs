@@ -18,6 +18,7 @@ mod enclosure;
 pub mod experiments;
 pub mod findings;
 pub mod generator;
+mod name_server;
 mod network;
 mod processor;
 mod report;

@@ -123,7 +123,7 @@ impl TakeOver {
 mod tests {
     use std::time::Duration;
 
-    use levee_control::{Law, RedirectPlan, Target};
+    use levee_control::{Law, RedirectPlan, Redirects, Target};
     use levee_observe::{LogFormat, LogTarget};
     use levee_vocab::{ByteRate, WebAddress};
 
@@ -132,6 +132,7 @@ mod tests {
     fn plan(targets: Vec<Target>) -> Arc<RoutePlan> {
         Arc::new(RoutePlan {
             redirect: Some(RedirectPlan {
+                redirects: Redirects::On,
                 law: Law::Load,
                 early: ByteRate::ZERO,
                 hot: Arc::default(),

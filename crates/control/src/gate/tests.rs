@@ -27,6 +27,7 @@ fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
         interval,
         interval_length: Duration::from_secs(1),
         redirect: Some(RedirectPlan {
+            redirects: Redirects::On,
             law: Law::Load,
             early: ByteRate::ZERO,
             hot: Arc::default(),

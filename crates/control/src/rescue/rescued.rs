@@ -11,7 +11,7 @@ use crate::input::{LinkLoss, LoadSample, Rejection};
 use crate::law::{HotSpotPolicy, Law};
 use crate::load::Pressure;
 use crate::output::{Output, ShutdownCause};
-use crate::parameters::Thresholds;
+use crate::parameters::{Redirects, Thresholds};
 use crate::plan::{RedirectPlan, Target};
 use crate::reason::Reason;
 use crate::redirect::RedirectLaw;
@@ -376,6 +376,7 @@ impl Sos {
             rate: server.useful.of(server.rate),
         });
         RedirectPlan {
+            redirects: parameters.redirects,
             law: parameters.hot_spots.law,
             early: usable.times(early),
             hot: desk.copies.routes(),
@@ -432,11 +433,23 @@ impl Sos {
             }
             Law::Resources => return Need::None,
         }
-        let Thresholds { alert, cutoff, .. } = desk.parameters.thresholds;
+        let Thresholds {
+            alert,
+            high,
+            cutoff,
+            ..
+        } = desk.parameters.thresholds;
         if !desk.load.is_above(alert) {
             return Need::None;
         }
-        let levels = self.redirect_levels();
+        // Nothing but more names takes visitors from us then.
+        if desk.parameters.redirects == Redirects::Off && desk.load.is_above(high) {
+            return Need::OneMore;
+        }
+        let levels = match desk.parameters.redirects {
+            Redirects::On => self.redirect_levels(),
+            Redirects::Off => self.use_levels(desk),
+        };
         let all_reach = |share: f64| levels.iter().all(|&level| level >= share);
         let waiting = desk.load.pressure() == Pressure::Pressed && desk.load.redirects() < cutoff;
         // Visitors also wait when a burst meets the budget of an interval. One more rescue server,

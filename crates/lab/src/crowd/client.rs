@@ -184,7 +184,8 @@ impl Visitor {
                 settled => return settled,
             }
         }
-        let address = self.names.server_of(url).ok_or(Failure::Elsewhere)?;
+        let address = self.names.server_of(url).await;
+        let address = address.ok_or(Failure::Elsewhere)?;
         let connection = Connection::open(&self.traffic, address, self.protocol).await?;
         self.exchange_over(connection, method, url).await
     }

@@ -1,11 +1,12 @@
 //! Where a visitor finds a server by its name.
 //!
-//! A visitor asks no resolver: whatever stands in a page or a redirect, it can only reach servers
-//! that the lab itself has started.
+//! Whatever stands in a page or a redirect, a visitor can only reach servers that the lab itself has
+//! started: it asks a resolver for one name at most, and that one asks a name server of the lab's.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::resolvers::Resolver;
 use super::url::Url;
 
 /// The names that a visitor knows.
@@ -16,11 +17,15 @@ pub enum Names {
     Localhost,
     /// Emulated hosts by domain: each name in it and under it is theirs.
     Hosts(BTreeMap<String, IpAddr>),
+    /// The same, but what this resolver knows it is asked for.
+    Resolved(Resolver, BTreeMap<String, IpAddr>),
 }
 
 impl Names {
     /// The server of `url`; none where the visitor must not go there.
-    pub fn server_of(&self, url: &Url) -> Option<SocketAddr> {
+    ///
+    /// Cancel safety: as [`Resolver::address`].
+    pub async fn server_of(&self, url: &Url) -> Option<SocketAddr> {
         let address = match self {
             Self::Localhost => {
                 let named = url.host == "localhost" || url.host.ends_with(".localhost");
@@ -28,6 +33,8 @@ impl Names {
                 local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
             }
             Self::Hosts(hosts) => host_of(hosts, &url.host),
+            Self::Resolved(resolver, _) if resolver.knows(&url.host) => resolver.address().await,
+            Self::Resolved(_, hosts) => host_of(hosts, &url.host),
         };
         Some(SocketAddr::new(address?, url.port))
     }
@@ -48,10 +55,14 @@ fn host_of(hosts: &BTreeMap<String, IpAddr>, name: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn found(names: &Names, url: &str) -> Option<String> {
-        let server = names.server_of(&url.parse().unwrap())?;
+        let url = url.parse().unwrap();
+        // Nothing is asked for here, so it is done at once.
+        let server = names.server_of(&url).now_or_never().unwrap()?;
         Some(server.to_string())
     }
 

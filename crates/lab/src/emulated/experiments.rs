@@ -2,6 +2,7 @@
 
 mod cold_tail;
 mod crawler_flood;
+mod dns_round_robin;
 mod dotslash_dsl;
 mod dotslash_lan;
 mod dotslash_pages;
@@ -60,6 +61,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "dotslash 6.3.4, figure 11",
         minutes: [20.0, 5.0],
         run: dotslash_lan::run,
+    },
+    Experiment {
+        name: "dns-round-robin",
+        title: "The same site with its name at its neighbours as well",
+        source: "dotslash 4.2 and 4.3, with DNS",
+        minutes: [60.0, 2.0],
+        run: dns_round_robin::run,
     },
     Experiment {
         name: "hotspot-redirects",

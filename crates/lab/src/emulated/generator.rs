@@ -13,7 +13,7 @@ mod tally;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::Duration;
@@ -33,6 +33,8 @@ pub struct LoadPlan {
     pub site: String,
     /// Domains and the hosts behind them.
     pub names: BTreeMap<String, IpAddr>,
+    /// Who resolves the site's name; none where `names` has it for all.
+    pub resolvers: Option<ResolverPlan>,
     /// Folder with the files that the site has.
     pub files: PathBuf,
     /// What visitors call themselves.
@@ -50,6 +52,15 @@ pub struct LoadPlan {
     pub tell_every: u32,
     /// Whether each request is told with what it was for.
     pub log: Log,
+}
+
+/// Caching resolvers between the visitors and a name server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResolverPlan {
+    /// The name server.
+    pub server: SocketAddr,
+    /// How many resolvers; visitors are divided among them.
+    pub count: usize,
 }
 
 /// Whether each request is told with what it was for.

@@ -132,6 +132,7 @@ impl Settings {
         parameters.rescue_servers_max = self.rescue.servers_max;
         parameters.origins_max = self.help.origins_max;
         parameters.help = self.help.limits.clone();
+        parameters.redirects = self.rescue.redirects;
         parameters.registry_period = self.rescue.registry_period;
         parameters.crawler_share = self.crawlers.share;
         parameters.hot_spots = self.hot_spots.policy.clone();

@@ -221,6 +221,8 @@ settings! {
     "Files from this size go to few rescue servers, chosen by their URL.";
     "rescue.servers_max", Kind::Count(1, 64), "16", "", Reload, "16",
     "Most rescue servers at once.";
+    "rescue.redirects", Kind::Flag, "true", "", Reload, "false",
+    "Whether visitors are redirected to rescue servers. Without it they come there by `dns.*` alone, as resolvers learn of it, and what finds no room here until then waits or is refused.";
     "rescue.registry_period", Kind::Time, "10 s", "[1 s, 1 h]", Reload, "\"10 s\"",
     "Time between registrations, and between searches for candidates.";
     "rescue.wait_max", Kind::Time, "5 s", "[0 s, 60 s]", Restart, "\"5 s\"",

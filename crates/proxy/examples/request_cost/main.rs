@@ -19,7 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    CrawlerNames, HostTable, Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
+    CrawlerNames, HostTable, Law, OriginPhase, OriginRoute, RedirectPlan, Redirects, RoutePlan,
+    Target,
 };
 use levee_net::{Clock, CountingAllocator, Inherited};
 use levee_proxy::{
@@ -275,6 +276,7 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
         interval: 1,
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
+            redirects: Redirects::On,
             law: Law::Load,
             early: ByteRate::ZERO,
             hot: Arc::default(),

@@ -94,7 +94,7 @@ impl HotIndex {
 
 #[cfg(test)]
 mod tests {
-    use levee_control::{Heat, Law, RedirectPlan};
+    use levee_control::{Heat, Law, RedirectPlan, Redirects};
     use levee_vocab::ByteRate;
 
     use super::*;
@@ -102,6 +102,7 @@ mod tests {
     fn plan(hot: Vec<HotRoute>) -> RoutePlan {
         RoutePlan {
             redirect: Some(RedirectPlan {
+                redirects: Redirects::On,
                 law: Law::Combined,
                 early: ByteRate::ZERO,
                 hot: hot.into(),

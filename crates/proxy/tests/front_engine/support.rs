@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use levee_control::{Law, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target};
+use levee_control::{Law, OriginPhase, OriginRoute, RedirectPlan, Redirects, RoutePlan, Target};
 use levee_net::Inherited;
 use levee_proxy::{
     Content, CrawlerRules, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings,
@@ -228,6 +228,7 @@ pub fn redirecting(alias: &str) -> RoutePlan {
         interval: 1,
         interval_length: Duration::from_secs(3600),
         redirect: Some(RedirectPlan {
+            redirects: Redirects::On,
             law: Law::Load,
             early: ByteRate::ZERO,
             hot: Arc::default(),

@@ -85,6 +85,7 @@ fn play(bench: &Bench, topology: &Topology, (kind, agent): (&str, &str)) -> Resu
     let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
         site: format!("{SOURCE}.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join(SOURCE).join("public"),
         agent: agent.to_owned(),
         following: Following::Follows,

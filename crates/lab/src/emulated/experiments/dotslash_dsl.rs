@@ -60,7 +60,7 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
     let (rates, seconds) = match (form, company) {
         (Form::Full, Company::Alone) => (every(1..=20, 1), 60.0),
         (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
-        (Form::Compressed, Company::Alone) => ([vec![5.0], every(7..=20, 1)].concat(), 18.0),
+        (Form::Compressed, Company::Alone) => ([vec![5.0], every(8..=20, 1)].concat(), 15.0),
         (Form::Compressed, Company::Member) => {
             let ramp = vec![8.0, 32.0, 88.0];
             ([ramp, every(96..=200, 4)].concat(), 9.0)
@@ -103,6 +103,7 @@ fn play(
     let plan = LoadPlan {
         site: format!("gtidsl1.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join("gtidsl1/public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,

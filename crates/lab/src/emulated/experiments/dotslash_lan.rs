@@ -53,6 +53,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let plan = LoadPlan {
         site: format!("{ORIGIN}.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join(ORIGIN).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,

@@ -53,6 +53,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let plan = LoadPlan {
         site: format!("gtidsl1.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join("gtidsl1/public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,

@@ -78,6 +78,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
     let plan = LoadPlan {
         site: format!("{SOURCE}.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         protocol: Protocol::Http1,

@@ -90,6 +90,7 @@ fn play(
     let load = |rate: f64, wants: Wants| LoadPlan {
         site: format!("{SOURCE}.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,

@@ -137,6 +137,7 @@ fn play(
     let plan = LoadPlan {
         site: format!("{SOURCE}.{SITES}"),
         names: names(&network),
+        resolvers: None,
         files: folder.join(SOURCE).join("public"),
         agent: AGENT.to_owned(),
         following: Following::Follows,

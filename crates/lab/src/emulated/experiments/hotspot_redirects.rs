@@ -185,6 +185,7 @@ impl Ground<'_> {
         LoadPlan {
             site: format!("{source}.{SITES}"),
             names: names(network),
+            resolvers: None,
             files: self.bench.folder("files"),
             agent: AGENT.to_owned(),
             following: Following::Stays,

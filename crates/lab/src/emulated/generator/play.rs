@@ -16,12 +16,13 @@ use tokio::runtime;
 use tokio::task::JoinSet;
 
 use super::tally::{Finished, First, RequestFigures, SecondFigures, StepFigures, StepTally, Whole};
-use super::{Event, LoadPlan, Log, Step, Until, Wants};
+use super::{Event, LoadPlan, Log, ResolverPlan, Step, Until, Wants};
 use crate::crowd::PATIENCE;
 use crate::crowd::client::{Failure, Fetched, Following, Habit, Protocol, Trail, Visitor};
 use crate::crowd::meter::Traffic;
 use crate::crowd::names::Names;
 use crate::crowd::page;
+use crate::crowd::resolvers::Resolvers;
 use crate::crowd::url::Url;
 
 /// Plays all of `plan`, and prints its events.
@@ -32,7 +33,10 @@ pub fn play(plan: LoadPlan) -> io::Result<()> {
     let files = read_folder(&plan.files)?;
     let start = Instant::now();
     let stage = Arc::new(Stage {
-        names: Names::Hosts(plan.names.clone()),
+        resolvers: plan.resolvers.map(|resolvers| {
+            let ResolverPlan { server, count } = resolvers;
+            Arc::new(Resolvers::new(server, &plan.site, count))
+        }),
         traffic: Traffic::since(start),
         start,
         files,
@@ -66,7 +70,7 @@ pub fn play(plan: LoadPlan) -> io::Result<()> {
 /// What all visitors share.
 struct Stage {
     plan: LoadPlan,
-    names: Names,
+    resolvers: Option<Arc<Resolvers>>,
     files: BTreeMap<String, Bytes>,
     traffic: Traffic,
     start: Instant,
@@ -161,9 +165,14 @@ impl Stage {
         SecondFigures { at, ..second }
     }
 
-    fn visitor(&self, habit: Habit) -> Visitor {
+    fn visitor(&self, number: u32, habit: Habit) -> Visitor {
+        let names = self.plan.names.clone();
+        let names = match &self.resolvers {
+            None => Names::Hosts(names),
+            Some(all) => Names::Resolved(all.of(number as usize), names),
+        };
         Visitor::new(self.traffic.clone(), self.plan.agent.clone(), habit)
-            .among(self.names.clone(), self.plan.following)
+            .among(names, self.plan.following)
             .speaking(self.plan.protocol)
     }
 
@@ -195,12 +204,12 @@ impl Visit {
     async fn play(&self, due: Instant, wants: &Wants) {
         match wants {
             Wants::Files(paths) => {
-                let visitor = self.stage.visitor(Habit::OneRequestEach);
+                let visitor = self.stage.visitor(self.number, Habit::OneRequestEach);
                 let path = &paths[self.number as usize % paths.len()];
                 self.get(&visitor, &self.stage.url(path), due).await;
             }
             Wants::Session { path, requests } => {
-                let visitor = self.stage.visitor(Habit::KeepAlive);
+                let visitor = self.stage.visitor(self.number, Habit::KeepAlive);
                 let url = self.stage.url(path);
                 let mut asked = due;
                 for number in 0..*requests {
@@ -233,7 +242,7 @@ impl Visit {
 
     async fn client(&self, paths: &[String], requests: u32, pause_max: f64) {
         let mut random = Random::from_seed(u64::from(self.number));
-        let visitor = self.stage.visitor(Habit::OneRequestEach);
+        let visitor = self.stage.visitor(self.number, Habit::OneRequestEach);
         for _ in 0..requests {
             let path = &paths[random.within(0..paths.len() as u64) as usize];
             // A client that stays asks when it is ready: only then is anything offered.
@@ -246,7 +255,7 @@ impl Visit {
     }
 
     async fn preview(&self, due: Instant, path: &str) {
-        let visitor = self.stage.visitor(Habit::OneRequestEach);
+        let visitor = self.stage.visitor(self.number, Habit::OneRequestEach);
         let url = self.stage.url(path);
         self.ask(&visitor, (&Method::HEAD, &url), due).await;
         let page = self.get(&visitor, &url, Instant::now()).await;
@@ -264,7 +273,7 @@ impl Visit {
     }
 
     async fn page(&self, due: Instant, path: &str, requests: u32) {
-        let visitor = self.stage.visitor(Habit::KeepAlive);
+        let visitor = self.stage.visitor(self.number, Habit::KeepAlive);
         let page = self.get(&visitor, &self.stage.url(path), due).await;
         let asked = Instant::now();
         let Some(page) = page else {

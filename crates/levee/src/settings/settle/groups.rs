@@ -1,6 +1,6 @@
 //! One function for each table of the file: its values as one part of the settings.
 
-use levee_control::Drills;
+use levee_control::{Drills, Redirects};
 use levee_observe::LogTarget;
 use levee_proxy::Wishes;
 
@@ -140,6 +140,10 @@ pub(super) fn rescue(values: &Values<'_>) -> RescueSettings {
         alias_keep: values.time("rescue.alias_keep"),
         large_file: values.number("rescue.large_file"),
         servers_max: values.number("rescue.servers_max") as usize,
+        redirects: match values.flag("rescue.redirects") {
+            true => Redirects::On,
+            false => Redirects::Off,
+        },
         registry_period: values.time("rescue.registry_period"),
         wait_max: values.time("rescue.wait_max"),
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use levee_control::Drills;
+use levee_control::{Drills, Redirects};
 use levee_net::ListenAddress;
 use levee_observe::LogTarget;
 use levee_proxy::{MinVersion, PairFiles, Wishes};
@@ -190,6 +190,8 @@ pub struct RescueSettings {
     pub large_file: u64,
     /// Most rescue servers.
     pub servers_max: usize,
+    /// Whether visitors are redirected.
+    pub redirects: Redirects,
     /// Time between registrations.
     pub registry_period: Duration,
     /// Longest wait for capacity.
