@@ -6,7 +6,7 @@
 mod fixtures;
 
 use fixtures::{accepted, at, candidate, own, parameters};
-use levee_control::{Brain, Input, Output};
+use levee_control::{Brain, Input, Output, Redirects};
 use levee_vocab::{ByteRate, LinkId, ServerState};
 
 const FIRST: LinkId = LinkId::Outbound(1);
@@ -91,4 +91,27 @@ fn of_two_that_carry_much_none_is_let_go_and_of_two_that_carry_little_the_smalle
         _ => None,
     });
     assert_eq!(gone, Some(FIRST));
+}
+
+#[test]
+fn without_redirects_one_more_is_asked_while_the_load_is_high_and_none_below() {
+    let mut parameters = parameters("www.own.example");
+    parameters.redirects = Redirects::Off;
+    let mut brain = Brain::new(parameters, 1, Vec::new());
+    let members = (1..4).map(|number| candidate(&format!("www.rescue{number}.example"), 5000));
+    brain.handle(at(0), Input::CandidatesFound(members.collect()));
+    brain.handle(at(1), Input::IntervalEnded(own(600)));
+    brain.handle(at(1), accepted(FIRST, 2000, true));
+    let calls = |outputs: &[Output]| {
+        let is_one = |output: &&Output| matches!(output, Output::CallForHelp { .. });
+        outputs.iter().filter(is_one).count()
+    };
+    assert_eq!(
+        calls(&brain.handle(at(2), Input::IntervalEnded(own(600)))),
+        0
+    );
+    assert_eq!(
+        calls(&brain.handle(at(3), Input::IntervalEnded(own(800)))),
+        1
+    );
 }

@@ -80,6 +80,21 @@ fn without_a_redirect_plan_the_backlog_decides() {
 }
 
 #[test]
+fn where_the_operator_wants_no_redirects_the_backlog_decides() {
+    let mut off = Arc::unwrap_or_clone(plan(1, 100, &[1000]));
+    if let Some(redirect) = &mut off.redirect {
+        redirect.redirects = Redirects::Off;
+    }
+    let mut gate = Gate::new(GateLimits::default());
+    gate.adopt(at(0), Arc::new(off), 1.0);
+    let mut page = ask(400_000);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Serve);
+    page.backlog = Duration::from_secs(1);
+    assert_eq!(gate.decide(at(0), &page), Verdict::Wait);
+}
+
+#[test]
 fn what_may_not_be_redirected_is_served_and_uses_up_the_direct_budget() {
     let mut gate = gate(100, &[1000]);
     let mut fetch = ask(25_000);

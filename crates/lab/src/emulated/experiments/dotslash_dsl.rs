@@ -62,7 +62,7 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
         (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
         (Form::Compressed, Company::Alone) => ([vec![5.0], every(8..=20, 1)].concat(), 15.0),
         (Form::Compressed, Company::Member) => {
-            let ramp = vec![8.0, 32.0, 88.0];
+            let ramp = vec![32.0, 88.0];
             ([ramp, every(96..=200, 4)].concat(), 9.0)
         }
         (Form::Shortest, Company::Alone) => (vec![8.0], 4.0),

@@ -109,7 +109,7 @@ fn steps(form: Form) -> Vec<Step> {
         Form::Full => (every_50(1..=40), 60.0),
         Form::Compressed => {
             let ramp = vec![100.0, 500.0];
-            ([ramp, every_50(19..=40)].concat(), 8.0)
+            ([ramp, every_50(20..=40)].concat(), 8.0)
         }
         Form::Shortest => (vec![200.0, 1000.0], 4.0),
     };

@@ -87,7 +87,7 @@ impl Ramp {
             Form::Compressed => Self {
                 slowly: 10,
                 requests: 80,
-                stay_max: 36.0,
+                stay_max: 28.0,
             },
             Form::Shortest => Self {
                 slowly: 0,

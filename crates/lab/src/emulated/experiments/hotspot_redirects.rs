@@ -99,7 +99,9 @@ impl Ground<'_> {
                 &[0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 1.5, 2.0, 4.0, 8.0],
                 30.0,
             ),
-            Form::Compressed => (&[0.5, 0.98, 1.5], 12.0),
+            // What is still on its way when a step ends counts for more where pages are large.
+            Form::Compressed if kilobytes >= 100 => (&[0.98, 1.5], 20.0),
+            Form::Compressed => (&[0.98, 1.5], 12.0),
             Form::Shortest => (&[0.98], 4.0),
         };
         let rates = shares.iter().map(|share| share * full);
@@ -120,7 +122,7 @@ impl Ground<'_> {
             Form::Full => ((1..=60).map(|step| f64::from(step) * 100.0).collect(), 20.0),
             Form::Compressed => {
                 let ramp = [2500.0, 4000.0];
-                let fine = (47..=58).map(|step| f64::from(step) * 100.0);
+                let fine = (47..=50).map(|step| f64::from(step) * 100.0);
                 (ramp.into_iter().chain(fine).collect(), 7.0)
             }
             Form::Shortest => (vec![1500.0, 4400.0], 3.0),
