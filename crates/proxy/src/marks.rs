@@ -141,7 +141,7 @@ impl Marking {
 
 #[cfg(test)]
 mod tests {
-    use levee_control::{Law, RedirectPlan, Target as PlanTarget};
+    use levee_control::{Law, RedirectPlan, Redirects, Target as PlanTarget};
     use levee_vocab::{ByteRate, WebAddress};
 
     use super::*;
@@ -168,6 +168,7 @@ mod tests {
         };
         RoutePlan {
             redirect: Some(RedirectPlan {
+                redirects: Redirects::On,
                 law: Law::Combined,
                 early: ByteRate::ZERO,
                 hot: [].into(),
