@@ -21,7 +21,7 @@
 //!   wait; after wait_max: refuse
 //! ```
 //!
-//! Where the operator wants no redirects, what finds room on the link is served, and the rest waits.
+//! Where the operator wants no redirects, what has room on the link is served, and the rest waits.
 //! Crawlers stand apart: they have a ration of their own, are never redirected and never wait.
 //!
 //! Visitors' responses together stay within D_out. Those that are served directly yield to

@@ -1,7 +1,7 @@
 //! Where a visitor finds a server by its name.
 //!
-//! Whatever stands in a page or a redirect, a visitor can only reach servers that the lab itself has
-//! started: it asks a resolver for one name at most, and that one asks a name server of the lab's.
+//! Whatever stands in a page or a redirect, a visitor can only reach servers that the lab itself
+//! has started: it asks a resolver for one name at most, and that one a name server of the lab's.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
