@@ -276,11 +276,7 @@ impl Flow {
         }
         loop {
             if self.state == State::Over {
-                // A response without a body is over with its head, which still has to go out.
-                return match out.is_empty() {
-                    true => Flowed::End,
-                    false => Flowed::More(Body::Empty),
-                };
+                return ended(out);
             }
             let progress = match &mut self.source {
                 Source::Flight(waiting) => waiting.read(),
@@ -322,12 +318,7 @@ impl Flow {
                     length,
                 } => {
                     self.begin_chunk(length, out);
-                    let file = FileHandle::Stored(file);
-                    return Flowed::More(Body::File {
-                        file,
-                        offset,
-                        left: length,
-                    });
+                    return Flowed::More(stored(file, offset, length));
                 }
                 Progress::End if self.is_half_open() && out.is_empty() => return Flowed::HalfEnd,
                 Progress::End if self.is_half_open() => return Flowed::More(Body::Empty),
@@ -493,4 +484,18 @@ fn gathered(status: u16) -> Plain {
         503 => Plain::with(503, "Retry-After: 5\r\n".into()),
         status => Plain::new(status),
     }
+}
+
+/// A response without a body is over with its head, which still has to go out.
+const fn ended(out: &[u8]) -> Flowed {
+    match out.is_empty() {
+        true => Flowed::End,
+        false => Flowed::More(Body::Empty),
+    }
+}
+
+/// A piece of a body that lies on the disk.
+const fn stored(file: std::sync::Arc<crate::disk::StoredFile>, offset: u64, left: u64) -> Body {
+    let file = FileHandle::Stored(file);
+    Body::File { file, offset, left }
 }
