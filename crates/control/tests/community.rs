@@ -176,11 +176,11 @@ impl Stage {
                 });
             }
             Output::TellPeers { link, members } => {
-                let key = key();
-                self.ask(who, link, |link| Input::PeersReceived {
-                    link,
-                    peers: Peers { key, members },
-                });
+                let peers = Peers {
+                    key: key(),
+                    members,
+                };
+                self.ask(who, link, |link| Input::PeersReceived { link, peers });
             }
             Output::ShutDown { link, .. } => {
                 self.ask(who, link, |link| Input::ShutdownReceived { link });
@@ -194,11 +194,7 @@ impl Stage {
                 self.redirected.remove(&(who, link));
             }
             Output::SearchRegistry { .. } => {
-                let offer = |other: Who| candidate(&name(other), self.free[other].as_kilobytes());
-                let mut found: Vec<_> = (0..self.brains.len()).map(offer).collect();
-                found.sort_by_key(|candidate| std::cmp::Reverse(candidate.free));
-                let due = (self.now + STEP, self.count());
-                self.mail.insert(due, (who, Input::CandidatesFound(found)));
+                self.find_candidates(who);
             }
             Output::Register { free } => self.free[who] = free,
             Output::SwapPlan
@@ -207,6 +203,14 @@ impl Stage {
             | Output::Copy(_)
             | Output::Explain(_) => {}
         }
+    }
+
+    fn find_candidates(&mut self, who: Who) {
+        let offer = |other: Who| candidate(&name(other), self.free[other].as_kilobytes());
+        let mut found: Vec<_> = (0..self.brains.len()).map(offer).collect();
+        found.sort_by_key(|candidate| std::cmp::Reverse(candidate.free));
+        let due = (self.now + STEP, self.count());
+        self.mail.insert(due, (who, Input::CandidatesFound(found)));
     }
 
     fn call(&mut self, who: Who, link: LinkId, to: &WebAddress, call: levee_control::RescueCall) {

@@ -52,25 +52,34 @@ fn sos(link: LinkId, host: &str) -> Input {
 
 /// The rates that were told.
 fn told(outputs: &[Output]) -> Vec<(LinkId, ByteRate)> {
-    let told = |output: &Output| match output {
-        Output::TellRate { link, rate, .. } => Some((*link, *rate)),
-        _ => None,
+    let told = |output: &Output| {
+        if let Output::TellRate { link, rate, .. } = output {
+            Some((*link, *rate))
+        } else {
+            None
+        }
     };
     outputs.iter().filter_map(told).collect()
 }
 
 /// The rate that an SOS was accepted with.
 fn accepted_with(outputs: &[Output]) -> Option<ByteRate> {
-    outputs.iter().find_map(|output| match output {
-        Output::AcceptSos { rate, .. } => Some(*rate),
-        _ => None,
+    outputs.iter().find_map(|output| {
+        if let Output::AcceptSos { rate, .. } = output {
+            Some(*rate)
+        } else {
+            None
+        }
     })
 }
 
 fn shutdowns(outputs: &[Output]) -> Vec<(LinkId, ShutdownCause)> {
-    let shutdown = |output: &Output| match output {
-        Output::ShutDown { link, cause } => Some((*link, *cause)),
-        _ => None,
+    let shutdown = |output: &Output| {
+        if let Output::ShutDown { link, cause } = output {
+            Some((*link, *cause))
+        } else {
+            None
+        }
     };
     outputs.iter().filter_map(shutdown).collect()
 }
@@ -292,18 +301,15 @@ impl World {
     fn tell(&mut self, input: Input) {
         let now = at(self.now);
         for output in self.brain.handle(now, input) {
-            match output {
-                Output::AcceptSos { link, .. } => {
-                    self.helped.insert(link);
-                }
-                Output::ShutDown { link, .. } | Output::DropLink { link } => {
-                    self.helped.remove(&link);
-                    self.brain.handle(now, Input::AnswerReceived { link });
-                }
-                Output::TellRate { link, .. } => {
-                    self.brain.handle(now, Input::AnswerReceived { link });
-                }
-                _ => {}
+            if let Output::AcceptSos { link, .. } = output {
+                self.helped.insert(link);
+            }
+            if let Output::ShutDown { link, .. } | Output::DropLink { link } = output {
+                self.helped.remove(&link);
+                self.brain.handle(now, Input::AnswerReceived { link });
+            }
+            if let Output::TellRate { link, .. } = output {
+                self.brain.handle(now, Input::AnswerReceived { link });
             }
         }
         self.gate.adopt(now, self.brain.plan(), 1.0);
