@@ -86,9 +86,12 @@ fn of_two_that_carry_much_none_is_let_go_and_of_two_that_carry_little_the_smalle
     assert_eq!(let_go(&calm(&mut brain, 3, &much)), 0);
     let little = [(FIRST, 160), (SECOND, 160)];
     let outputs = calm(&mut brain, 3 + CALM, &little);
-    let gone = outputs.iter().find_map(|output| match output {
-        Output::ShutDown { link, .. } => Some(*link),
-        _ => None,
+    let gone = outputs.iter().find_map(|output| {
+        if let Output::ShutDown { link, .. } = output {
+            Some(*link)
+        } else {
+            None
+        }
     });
     assert_eq!(gone, Some(FIRST));
 }

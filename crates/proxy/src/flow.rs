@@ -300,14 +300,10 @@ impl Flow {
                     out.extend_from_slice(&early);
                 }
                 Progress::Early(_) => {}
-                Progress::Head(head) => {
-                    if head.status.as_u16() == UNAUTHORIZED
-                        && let Some(lines) = self.take_way_back()
-                    {
-                        return self.say(&Plain::with(SENT_BACK, lines), date, out);
-                    }
-                    self.write_head(&head, now, out);
+                Progress::Head(head) if self.is_for_origin(&head) => {
+                    return self.turn_back(date, out);
                 }
+                Progress::Head(head) => self.write_head(&head, now, out),
                 Progress::Body(bytes) => {
                     self.begin_chunk(bytes.len() as u64, out);
                     return Flowed::More(Body::Memory(bytes));
@@ -387,6 +383,16 @@ impl Flow {
             // Whoever waits only for a head leaves; the flight goes on for the others.
             self.lines.clear();
         }
+    }
+
+    /// Whether only the origin may show a response, and its visitor can go there.
+    fn is_for_origin(&self, head: &ResponseHead) -> bool {
+        head.status.as_u16() == UNAUTHORIZED && matches!(self.way_back, WayBack::Open(_))
+    }
+
+    fn turn_back(&mut self, date: &[u8], out: &mut Vec<u8>) -> Flowed {
+        let lines = self.take_way_back().unwrap_or_default();
+        self.say(&Plain::with(SENT_BACK, lines), date, out)
     }
 
     /// The lines of the redirect back to the origin, where the visitor may go there.
