@@ -300,9 +300,7 @@ impl Flow {
                     out.extend_from_slice(&early);
                 }
                 Progress::Early(_) => {}
-                Progress::Head(head) if self.is_for_origin(&head) => {
-                    return self.turn_back(date, out);
-                }
+                Progress::Head(head) if self.is_theirs(&head) => return self.turn_back(date, out),
                 Progress::Head(head) => self.write_head(&head, now, out),
                 Progress::Body(bytes) => {
                     self.begin_chunk(bytes.len() as u64, out);
@@ -386,7 +384,7 @@ impl Flow {
     }
 
     /// Whether only the origin may show a response, and its visitor can go there.
-    fn is_for_origin(&self, head: &ResponseHead) -> bool {
+    fn is_theirs(&self, head: &ResponseHead) -> bool {
         head.status.as_u16() == UNAUTHORIZED && matches!(self.way_back, WayBack::Open(_))
     }
 
