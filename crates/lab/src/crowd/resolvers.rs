@@ -118,13 +118,12 @@ impl Resolvers {
             return None;
         }
         let ttl = answer.answers.iter().map(|record| record.ttl).min()?;
-        let addresses = answer
-            .answers
-            .iter()
-            .filter_map(|record| match &record.data {
-                RData::A(address) => Some(IpAddr::V4(address.0)),
-                _ => None,
-            });
+        let addresses = answer.answers.iter().filter_map(|record| {
+            if let RData::A(address) = &record.data {
+                return Some(IpAddr::V4(address.0));
+            }
+            None
+        });
         Some((addresses.collect(), Duration::from_secs(u64::from(ttl))))
     }
 }
