@@ -117,12 +117,14 @@ impl Aliases {
             number,
             alias: alias.clone(),
             origin: call.origin.clone(),
+            tls: call.tls,
         });
         let route = OriginRoute {
             slot,
             link,
             origin: call.origin.clone(),
             address: SocketAddr::new(call.address, call.origin.port),
+            tls: call.tls,
             alias: alias.clone(),
             key: call.key,
             ttl: call.ttl.unwrap_or(parameters.object_ttl),
@@ -360,6 +362,7 @@ impl Alias {
                 number,
                 alias: route.alias.clone(),
                 origin: route.origin.clone(),
+                tls: route.tls,
             },
             Self::Restored { record, .. } => record.clone(),
         }
@@ -408,6 +411,7 @@ impl Alias {
                 link: LinkId::Inbound(0),
                 origin: record.origin.clone(),
                 address: SocketAddr::from(([0, 0, 0, 0], 0)),
+                tls: record.tls,
                 alias: record.alias.clone(),
                 key: None,
                 ttl: Duration::ZERO,
@@ -459,6 +463,7 @@ mod tests {
             drill: None,
             beats: false,
             misses: Misses::Fetch,
+            tls: None,
         };
         aliases
             .give(&parameters(), &call, LinkId::Inbound(link), 3)

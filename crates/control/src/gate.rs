@@ -69,6 +69,8 @@ const CRAWLER_BACKLOG: u32 = 4;
 pub enum Redirectability {
     /// A page or file that anybody may have.
     Allowed,
+    /// The same, of a visitor who came by HTTPS: only where a rescue server answers by it.
+    ByHttps,
     /// A rescue server's fetch, a status page, a request with credentials, and the like.
     Never,
 }
@@ -255,10 +257,18 @@ impl Gate {
             (Visitor::Crawler(_), _, _) => self.by_ration(now, ask),
             (Visitor::Reader, None, _) => self.by_backlog(ask),
             (Visitor::Reader, Some(_), Redirectability::Never) => self.by_backlog(ask),
-            (Visitor::Reader, Some(rules), Redirectability::Allowed) => match rules.redirects {
-                Redirects::On => self.by_budget(now, ask, rules),
-                Redirects::Off => self.by_backlog(ask),
-            },
+            // Nobody who rescues us speaks HTTPS: he is served as if nobody did.
+            (Visitor::Reader, Some(_), Redirectability::ByHttps)
+                if !self.targets.are_within(Redirectability::ByHttps) =>
+            {
+                self.by_backlog(ask)
+            }
+            (Visitor::Reader, Some(rules), Redirectability::Allowed | Redirectability::ByHttps) => {
+                match rules.redirects {
+                    Redirects::On => self.by_budget(now, ask, rules),
+                    Redirects::Off => self.by_backlog(ask),
+                }
+            }
         };
         if verdict == Verdict::Serve {
             self.note_direct(now, ask.file_bytes);
@@ -333,7 +343,7 @@ impl Gate {
             self.total.charge(direct_cost);
             return Verdict::Serve;
         }
-        let used_up = self.targets.are_used_up(ask.file_bytes);
+        let used_up = self.targets.are_used_up(ask.file_bytes, ask.redirectable);
         if used_up && !has_backlog && self.total.has_room_or_is_fresh(now, bytes) {
             self.total.charge(direct_cost);
             return Verdict::Serve;
@@ -344,18 +354,19 @@ impl Gate {
     /// A rescue server with room: one that holds a copy, else any where the law allows it.
     fn pick(&mut self, now: Timestamp, ask: &Ask, rules: Rules, among: Among) -> Option<usize> {
         let (bytes, holders) = (ask.file_bytes, ask.copies.holders);
+        let reach = ask.redirectable;
         let holder = match (holders, rules.law, ask.copies.heat) {
             // The paper on hot spots redirects from T_R on.
             (0, _, _) | (_, Law::Resources, Heat::Warm) => None,
             (_, Law::Combined | Law::Load, _) | (_, Law::Resources, Heat::Redirected) => {
-                self.targets.pick_holder(now, bytes, holders)
+                self.targets.pick_holder(now, bytes, holders, reach)
             }
         };
         match among {
             Among::Holders => holder,
             Among::All => holder.or_else(|| {
                 let hash = (bytes >= rules.large_file).then_some(ask.path_hash);
-                self.targets.pick(now, bytes, hash)
+                self.targets.pick(now, bytes, hash, reach)
             }),
         }
     }

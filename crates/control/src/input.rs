@@ -42,6 +42,8 @@ pub enum Input {
         beats: bool,
         /// Whether it knows that it is a drill (`drill=1`).
         drill: bool,
+        /// The port at which the alias answers by HTTPS.
+        tls: Option<u16>,
     },
     /// Our SOS was refused, or the link could not be opened, or no answer came in time.
     RescueRefused {
@@ -171,6 +173,8 @@ pub struct RescueCall {
     pub drill: Option<Duration>,
     /// What we shall do with a request for something that we do not hold.
     pub misses: Misses,
+    /// The port at which the origin answers by HTTPS; of our own call filled in by the shell.
+    pub tls: Option<u16>,
 }
 
 /// Why an SOS led to nothing.

@@ -92,6 +92,9 @@ pub struct Target {
     pub slot: u8,
     /// `www-vh1.rescue.example:8080`, which goes into Location.
     pub alias: WebAddress,
+    /// The port at which the alias answers by HTTPS; none where visitors by HTTPS cannot be sent
+    /// there.
+    pub tls: Option<u16>,
     /// Where it answers web requests: what stands in our name for it.
     pub address: IpAddr,
     /// D_redi, the most to redirect to it, in file bytes a second; also its weight.
@@ -133,6 +136,8 @@ pub struct OriginRoute {
     pub origin: WebAddress,
     /// Where to fetch from.
     pub address: SocketAddr,
+    /// The port at which it answers by HTTPS, where visitors by HTTPS are sent back to.
+    pub tls: Option<u16>,
     /// The alias that we gave out for it.
     pub alias: HostName,
     /// Shown with each fetch.

@@ -497,6 +497,7 @@ fn offer(input: &Input) -> Option<Offer> {
             key,
             beats,
             drill: _,
+            tls,
         } => Some(Offer {
             link: *link,
             peer: Peer {
@@ -506,6 +507,7 @@ fn offer(input: &Input) -> Option<Offer> {
             },
             key: *key,
             beats: *beats,
+            tls: *tls,
         }),
         Input::IntervalEnded(_)
         | Input::TimerFired

@@ -135,4 +135,6 @@ pub struct AliasRecord {
     pub alias: HostName,
     /// Whose it is.
     pub origin: WebAddress,
+    /// The port at which that one answers by HTTPS.
+    pub tls: Option<u16>,
 }

@@ -158,6 +158,7 @@ impl Stage {
                     key: key(),
                     beats: true,
                     drill: true,
+                    tls: None,
                 });
             }
             Output::RejectSos { link, .. } => {

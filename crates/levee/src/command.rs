@@ -101,6 +101,12 @@ pub enum Command {
         levee drill stop"
     )]
     Drill(Drill),
+    /// Make certificates for tests.
+    Certificate {
+        /// How.
+        #[command(subcommand)]
+        action: CertificateAction,
+    },
     /// Watch a running server.
     Top {
         /// Which server.
@@ -207,6 +213,21 @@ pub enum DrillAction {
         /// Which server.
         #[command(flatten)]
         server: Server,
+    },
+}
+
+/// `levee certificate ...`.
+#[derive(Debug, Subcommand)]
+pub enum CertificateAction {
+    /// Certify names by an authority of your own, which is made in the same folder.
+    #[command(after_help = "levee certificate local blog.test '*.aliases.test' 127.0.0.1")]
+    Local {
+        /// Names, wildcards and addresses, all in one certificate.
+        #[arg(required = true, value_name = "NAME")]
+        names: Vec<String>,
+        /// Where the authority is, and where the certificate goes.
+        #[arg(long, value_name = "FOLDER", default_value = "levee-certificates")]
+        folder: PathBuf,
     },
 }
 

@@ -41,6 +41,53 @@ pub struct Findings {
     pub warnings: Vec<String>,
 }
 
+/// The ports at which visitors by HTTPS are answered. Certificates come and expire, so it is asked
+/// anew each time that somebody is told.
+#[derive(Clone, Default)]
+pub struct HttpsPorts(Option<Arc<dyn Fn() -> Ports + Send + Sync>>);
+
+/// See [`HttpsPorts`]; none where there is no certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// By the site's own name.
+    pub site: Option<u16>,
+    /// By the aliases that we give out.
+    pub alias: Option<u16>,
+}
+
+impl HttpsPorts {
+    /// The ports of a server that answers at `port`, by the site's name and by any alias.
+    pub fn of(https: &Arc<Https>, settings: &Settings, port: u16) -> Self {
+        let https = Arc::clone(https);
+        let site = settings.site.name.clone();
+        let community = settings.community.as_ref();
+        let aliases = community.map(|community| community.alias_domain.clone());
+        let covers_aliases = move |https: &Https| {
+            let domain = aliases.as_ref();
+            domain.is_some_and(|domain| https.covers_all_below(domain))
+        };
+        Self(Some(Arc::new(move || Ports {
+            site: https
+                .certificates()
+                .certificates
+                .cover(site.as_str())
+                .then_some(port),
+            alias: covers_aliases(&https).then_some(port),
+        })))
+    }
+
+    /// The ports now.
+    pub fn now(&self) -> Ports {
+        self.0.as_ref().map_or_else(Ports::default, |ask| ask())
+    }
+}
+
+impl std::fmt::Debug for HttpsPorts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.now().fmt(f)
+    }
+}
+
 impl Https {
     /// Reads the certificates; none where HTTPS is not configured. Warnings go to the log.
     ///

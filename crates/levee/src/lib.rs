@@ -19,6 +19,7 @@ pub mod https;
 pub mod integrity;
 pub mod lab;
 pub mod link_meter;
+pub mod local_authority;
 pub mod log_hand_over;
 pub mod log_take_over;
 pub mod manual;

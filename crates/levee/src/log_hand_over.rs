@@ -124,6 +124,7 @@ mod tests {
 
     fn origin(number: u64, name: &str, phase: OriginPhase) -> Arc<OriginRoute> {
         Arc::new(OriginRoute {
+            tls: None,
             slot: 1,
             link: LinkId::Inbound(number),
             origin: WebAddress {

@@ -156,6 +156,7 @@ mod tests {
         let learning = tokio::spawn(take_over.clone().learn_names(seen));
         let link = LinkId::Outbound(7);
         let target = Target {
+            tls: None,
             link,
             slot: 1,
             alias: WebAddress {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use levee::command::{Command, CommandLine, Drill, DrillAction, Server};
+use levee::command::{CertificateAction, Command, CommandLine, Drill, DrillAction, Server};
 use levee::drill::Wanted;
 use levee::{admin_client, explain, manual, settings};
 use levee_vocab::{Purge, PurgeError, PurgeKind};
@@ -41,6 +41,9 @@ fn main() -> ExitCode {
         Command::Status { server, json } => show_status(&server, json),
         Command::Replay(replay) => levee::replay::run(&replay).map(|text| print!("{text}")),
         Command::Drill(order) => drill(&order),
+        Command::Certificate {
+            action: CertificateAction::Local { names, folder },
+        } => levee::local_authority::run(&names, &folder).map(|text| print!("{text}")),
         Command::Top { server } => watch(&server),
         Command::Lab { arguments } => levee::lab::run(&arguments),
         Command::Completion { shell } => {

@@ -32,7 +32,7 @@ use tokio::task::JoinHandle;
 use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, copied, drill_office, fetch_settings, find_registries,
+    access_log, admin_limits, copied, drill_office, fetch_settings, find_registries, https_ports,
     interface_speed, kept, list_sources, own_address, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
@@ -524,6 +524,7 @@ impl Parts {
         settings.private_addresses = private_addresses(community);
         settings.integrity = integrity;
         settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
+        settings.https = https_ports(self);
         let surroundings = Surroundings {
             address_book: Arc::new(registry.clone()),
             trust: Arc::clone(&self.trust),

@@ -34,6 +34,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use crate::https::HttpsPorts;
 pub use caller::AddressBook;
 pub use purge_line::PurgeLine;
 pub use refusals::Refusals;
@@ -67,6 +68,8 @@ pub struct LinkSettings {
     pub call_wait: Duration,
     /// Longest time to write one message.
     pub write_wait: Duration,
+    /// Where visitors by HTTPS are answered.
+    pub https: HttpsPorts,
     /// Limits of each link.
     pub session: SessionLimits,
     /// Who gives and checks permits; none where neither is done.
@@ -88,6 +91,7 @@ impl LinkSettings {
             call_wait: Duration::from_secs(2),
             // A message is one packet: it fits the send buffer unless the peer takes nothing.
             write_wait: Duration::from_secs(2),
+            https: HttpsPorts::default(),
             session: SessionLimits::default(),
             integrity: None,
         }

@@ -20,7 +20,7 @@ use thiserror::Error;
 pub use whole_file::{Readers, replace};
 
 const FILE: &str = "aliases";
-const HEADER: &str = "# levee aliases 1: number alias origin port";
+const HEADER: &str = "# levee aliases 1: number alias origin port, and its port for https";
 
 /// The state folder.
 #[derive(Clone, Debug)]
@@ -87,12 +87,14 @@ impl StateFolder {
             number,
             alias,
             origin,
+            tls,
         } in records
         {
-            text.push_str(&format!(
-                "{number} {alias} {} {}\n",
-                origin.host, origin.port
-            ));
+            text.push_str(&format!("{number} {alias} {} {}", origin.host, origin.port));
+            if let Some(port) = tls {
+                text.push_str(&format!(" {port}"));
+            }
+            text.push('\n');
         }
         self.replace(FILE, &text)
     }
@@ -164,10 +166,15 @@ fn parse(line: &str) -> Option<AliasRecord> {
     let alias = words.next()?.parse().ok()?;
     let host = words.next()?.parse().ok()?;
     let port = words.next()?.parse().ok()?;
+    let tls = match words.next() {
+        Some(word) => Some(word.parse().ok()?),
+        None => None,
+    };
     words.next().is_none().then_some(AliasRecord {
         number,
         alias,
         origin: WebAddress { host, port },
+        tls,
     })
 }
 
@@ -185,6 +192,7 @@ mod tests {
                 host: "www.example.org".parse().expect("a good name"),
                 port: 8080,
             },
+            tls: (number == 2).then_some(8443),
         }
     }
 

@@ -42,6 +42,13 @@ pub fn dom(url: &str, look: Look) -> String {
     run(look, &["--dump-dom", url])
 }
 
+/// The document of the page at `url`, once it is loaded, by HTTPS with certificates for the key of
+/// this SHA-256 in base64.
+pub fn dom_trusting(url: &str, key_hash: &str) -> String {
+    let trusted = format!("--ignore-certificate-errors-spki-list={key_hash}");
+    run(Look::Loaded, &[&trusted, "--dump-dom", url])
+}
+
 /// A picture of the page at `url`, written to `file`.
 pub fn screenshot(url: &str, look: Look, window: Window, file: &Path) {
     let size = match window {

@@ -19,6 +19,7 @@ const RESCUE: &str = "www.rescue.example";
 /// A call for help of the origin as a line.
 fn sos(origin: &Trust, asked: &str) -> String {
     let sos = Sos {
+        tls: None,
         origin: levee_vocab::WebAddress {
             host: ORIGIN.parse().unwrap(),
             port: 80,

@@ -126,6 +126,7 @@ impl Stage {
         let mut plan = RoutePlan::default();
         plan.hosts.names.insert("vh1.example".parse().unwrap(), 0);
         plan.hosts.origins.push(Arc::new(OriginRoute {
+            tls: None,
             slot: 1,
             link: LinkId::Inbound(1),
             origin: self.space_of_origin(),
@@ -144,6 +145,7 @@ impl Stage {
 
     fn accept(&mut self, address: SocketAddr) {
         let accepted = Input::RescueAccepted {
+            tls: None,
             link: LINK,
             alias: web("vh1.example", address.port()),
             address: address.ip(),

@@ -80,6 +80,7 @@ async fn the_papers_first_example_with_netcat_as_the_rescue_server() {
         .await;
     stage
         .hears(Input::RescueAccepted {
+            tls: None,
             link: OUT,
             alias: web("www-vh1.rescue.com"),
             address: "5.6.7.8".parse().unwrap(),
@@ -132,6 +133,7 @@ async fn two_servers_agree_on_key_lifetime_and_beat() {
     origin.obeys(call(OUT, rescue.address));
     let (link, said) = rescue.next_call().await;
     let expected = RescueCall {
+        tls: None,
         key: said.key,
         ..stage::rescue_call()
     };

@@ -181,6 +181,7 @@ mod tests {
     /// A rescue server that rescues by `key` since the fifth second.
     fn rescue_server(key: Option<FetchKey>) -> (BackKeys, Arc<OriginRoute>) {
         let origin = Arc::new(OriginRoute {
+            tls: None,
             slot: 1,
             link: LinkId::Inbound(1),
             origin: WebAddress {

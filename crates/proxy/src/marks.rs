@@ -157,6 +157,7 @@ mod tests {
 
     fn plan(aliases: &[&str]) -> RoutePlan {
         let target = |(index, alias): (usize, &&str)| PlanTarget {
+            tls: None,
             link: LinkId::Outbound(index as u64),
             slot: index as u8,
             alias: WebAddress {

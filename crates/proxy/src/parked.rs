@@ -14,7 +14,7 @@ use levee_vocab::Timestamp;
 pub(crate) struct ParkedQueue {
     /// Those that may be redirected, and those that may not: the one kind must not wait behind the
     /// other, because they wait for different things.
-    lines: [VecDeque<ParkedRequest>; 2],
+    lines: [VecDeque<ParkedRequest>; 3],
     next_ticket: u64,
     places: usize,
 }
@@ -46,7 +46,7 @@ impl ParkedQueue {
     /// A queue for at most `places` requests.
     pub const fn new(places: usize) -> Self {
         Self {
-            lines: [VecDeque::new(), VecDeque::new()],
+            lines: [VecDeque::new(), VecDeque::new(), VecDeque::new()],
             next_ticket: 1,
             places,
         }
@@ -70,7 +70,8 @@ impl ParkedQueue {
         self.next_ticket += 1;
         let line = match ask.redirectable {
             Redirectability::Allowed => 0,
-            Redirectability::Never => 1,
+            Redirectability::ByHttps => 1,
+            Redirectability::Never => 2,
         };
         self.lines[line].push_back(ParkedRequest {
             token,

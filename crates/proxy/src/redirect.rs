@@ -4,10 +4,11 @@
 //! are written into a buffer that is used again, from pieces made when the plan was adopted, so
 //! that one costs neither an allocation nor a lock.
 
-use levee_control::{RedirectPlan, Target};
-use levee_vocab::WebAddress;
+use levee_control::{OriginRoute, RedirectPlan, Target};
+use levee_vocab::HostName;
 use levee_wire::{BackWord, push_back};
 
+use crate::request::Scheme;
 use crate::response::{Closing, push_number, push_status};
 
 /// What the current plan redirects to, ready to be sent.
@@ -15,11 +16,15 @@ use crate::response::{Closing, push_number, push_status};
 pub(crate) struct Redirects {
     targets: Vec<Template>,
     longest: usize,
+    /// The same of those by HTTPS.
+    longest_secure: usize,
 }
 
 #[derive(Debug)]
 struct Template {
     start: Vec<u8>,
+    /// For visitors who came by HTTPS; none where the rescue server does not speak it.
+    secure: Option<Vec<u8>>,
     slot: u8,
 }
 
@@ -38,39 +43,56 @@ impl Redirects {
         let targets: Vec<Template> = targets
             .iter()
             .map(|target| {
-                let mut start = Vec::new();
-                push_start(302, &target.alias, &mut start);
+                let host = &target.alias.host;
+                let to = |scheme, port| {
+                    let mut start = Vec::new();
+                    push_start(302, (scheme, host, port), &mut start);
+                    start
+                };
                 Template {
-                    start,
+                    start: to(Scheme::Http, target.alias.port),
+                    secure: target.tls.map(|port| to(Scheme::Https, port)),
                     slot: target.slot,
                 }
             })
             .collect();
-        let longest = targets.iter().map(|target| target.start.len()).max();
+        let whole = |start: Option<usize>| start.unwrap_or_default() + REST.len() + END_BYTES;
+        let plain = targets.iter().map(|target| target.start.len());
+        let secure = targets.iter().filter_map(|target| target.secure.as_ref());
         Self {
-            longest: longest.unwrap_or_default() + REST.len() + END_BYTES,
+            longest: whole(plain.max()),
+            longest_secure: whole(secure.map(Vec::len).max()),
             targets,
         }
     }
 
-    /// Bytes of a redirect for `target`; those of the longest where rescue servers have names of
-    /// different length. What is counted too much here is a redirect that the Gate does not grant.
-    pub const fn bytes(&self, target: &str, closing: Closing) -> u64 {
-        (self.longest + target.len() + closing.line().len()) as u64
+    /// Bytes of a redirect of `target` by `scheme`; those of the longest where rescue servers have
+    /// names of different length. What is counted too much here is a redirect that the Gate does
+    /// not grant.
+    pub const fn bytes(&self, scheme: Scheme, target: &str, closing: Closing) -> u64 {
+        let longest = match scheme {
+            Scheme::Http => self.longest,
+            Scheme::Https => self.longest_secure,
+        };
+        (longest + target.len() + closing.line().len()) as u64
     }
 
-    /// Writes the redirect of `target`, a path with its query, to the rescue server at `index`.
-    /// Gives the slot of its counters; none where the plan has no such server.
+    /// Writes the redirect of `target`, a path with its query, to the rescue server at `index`, for
+    /// a visitor who came by `scheme`. Gives the slot of its counters; none where the plan has no
+    /// such server, or none that speaks it.
     pub fn write(
         &self,
-        index: usize,
+        (index, scheme): (usize, Scheme),
         target: &str,
         date: &[u8],
         closing: Closing,
         out: &mut Vec<u8>,
     ) -> Option<u8> {
         let template = self.targets.get(index)?;
-        out.extend_from_slice(&template.start);
+        out.extend_from_slice(match scheme {
+            Scheme::Http => &template.start,
+            Scheme::Https => template.secure.as_ref()?,
+        });
         finish(target, date, closing, out);
         Some(template.slot)
     }
@@ -81,23 +103,50 @@ impl Redirects {
 pub(crate) struct Return<'a> {
     /// 302; or 307, which keeps the method, for what only the origin can answer.
     pub status: u16,
-    pub site: &'a WebAddress,
+    pub site: &'a SiteUrl,
     pub target: &'a str,
     /// What the visitor tells the origin.
     pub word: Option<BackWord>,
 }
 
+/// The beginning of a URL: scheme, name and port of a site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SiteUrl {
+    scheme: Scheme,
+    host: HostName,
+    port: u16,
+}
+
+impl SiteUrl {
+    /// Where a visitor who came by `scheme` finds `origin`: by HTTPS again, if it speaks it.
+    pub fn of(origin: &OriginRoute, scheme: Scheme) -> Self {
+        let (scheme, port) = match (scheme, origin.tls) {
+            (Scheme::Https, Some(port)) => (Scheme::Https, port),
+            (Scheme::Https, None) | (Scheme::Http, _) => (Scheme::Http, origin.origin.port),
+        };
+        let host = origin.origin.host.clone();
+        Self { scheme, host, port }
+    }
+
+    /// Appends it.
+    pub fn push(&self, out: &mut Vec<u8>) {
+        push_site((self.scheme, &self.host, self.port), out);
+    }
+}
+
 /// Writes a redirect back.
 pub(crate) fn write_back(way: Return<'_>, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
-    push_start(way.status, way.site, out);
+    let SiteUrl { scheme, host, port } = way.site;
+    push_start(way.status, (*scheme, host, *port), out);
     push_returning(way.target, way.word, out);
     finish("", date, closing, out);
 }
 
 /// The lines of a redirect back that are not in every head.
-pub(crate) fn lines_back(site: &WebAddress, target: &str, word: BackWord) -> String {
+pub(crate) fn lines_back(site: &SiteUrl, target: &str, word: BackWord) -> String {
     let mut lines = Vec::with_capacity(256);
-    push_location(site, &mut lines);
+    lines.extend_from_slice(b"Location: ");
+    site.push(&mut lines);
     push_returning(target, Some(word), &mut lines);
     lines.extend_from_slice(b"\r\nCache-Control: no-store\r\n");
     String::from_utf8(lines).unwrap_or_default()
@@ -154,17 +203,23 @@ pub(crate) fn write_putting_off(date: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Status line and Location, up to the path.
-fn push_start(status: u16, site: &WebAddress, out: &mut Vec<u8>) {
+fn push_start(status: u16, site: (Scheme, &HostName, u16), out: &mut Vec<u8>) {
     push_status(status, out);
-    push_location(site, out);
+    out.extend_from_slice(b"Location: ");
+    push_site(site, out);
 }
 
-fn push_location(site: &WebAddress, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"Location: http://");
-    out.extend_from_slice(site.host.as_str().as_bytes());
-    if site.port != 80 {
+fn push_site((scheme, host, port): (Scheme, &HostName, u16), out: &mut Vec<u8>) {
+    let usual = match scheme {
+        Scheme::Http => 80,
+        Scheme::Https => 443,
+    };
+    out.extend_from_slice(scheme.as_str().as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend_from_slice(host.as_str().as_bytes());
+    if port != usual {
         out.push(b':');
-        push_number(site.port.into(), out);
+        push_number(port.into(), out);
     }
 }
 
@@ -180,7 +235,7 @@ fn finish(target: &str, date: &[u8], closing: Closing, out: &mut Vec<u8>) {
 mod tests {
     use std::time::SystemTime;
 
-    use levee_vocab::{ByteRate, LinkId};
+    use levee_vocab::{ByteRate, LinkId, WebAddress};
 
     use super::*;
     use crate::date::DateLine;
@@ -195,13 +250,17 @@ mod tests {
                 port: 8080,
             },
             address: [192, 0, 2, 1].into(),
+            tls: Some(443),
             rate: ByteRate::from_kilobytes(100),
         }]);
         let date = DateLine::new(SystemTime::now());
         for closing in [Closing::Stay, Closing::StayExplicitly, Closing::Close] {
-            let mut head = Vec::new();
-            redirects.write(0, "/a?b=c", date.line(), closing, &mut head);
-            assert_eq!(redirects.bytes("/a?b=c", closing), head.len() as u64);
+            for scheme in [Scheme::Http, Scheme::Https] {
+                let mut head = Vec::new();
+                redirects.write((0, scheme), "/a?b=c", date.line(), closing, &mut head);
+                let told = redirects.bytes(scheme, "/a?b=c", closing);
+                assert_eq!(told, head.len() as u64);
+            }
         }
     }
 }

@@ -81,6 +81,7 @@ mod tests {
 
     fn origin(name: &str, phase: OriginPhase) -> Arc<OriginRoute> {
         Arc::new(OriginRoute {
+            tls: None,
             slot: 1,
             link: LinkId::Inbound(1),
             origin: address(name),

@@ -15,7 +15,8 @@
 //!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
 //! be missing. A rehearsal says so: `drill=60` in the SOS, for so many seconds, and `drill=1` in
-//! its `200 OK`, without which the other side cannot know that it is one. Commands are
+//! its `200 OK`, without which the other side cannot know that it is one. `tls=443` is the port for
+//! HTTPS: in the SOS that of the origin, in the `200 OK` that of the alias. Commands are
 //! case-insensitive. Of an answer the code counts, its word is for people.
 
 mod sos_proof;
@@ -98,6 +99,8 @@ pub struct Sos {
     pub drill: Option<Duration>,
     /// `pull=0`: the rescue server shall not fetch what it does not hold.
     pub misses: Misses,
+    /// `tls`: the port at which it answers by HTTPS, where visitors by HTTPS come back to.
+    pub tls: Option<u16>,
     /// `v`: version of these extensions; 0 is the paper's own protocol.
     pub version: u32,
     /// `stamp`, `id`, `sig`: that it is the origin who calls, in a closed community.
@@ -127,6 +130,8 @@ pub struct Offer {
     pub beats: bool,
     /// `drill`: it has understood that this is a rehearsal.
     pub drill: bool,
+    /// `tls`: the port at which the alias answers by HTTPS.
+    pub tls: Option<u16>,
 }
 
 /// An answer.
@@ -270,6 +275,7 @@ impl fmt::Display for Sos {
             Misses::Fetch => {}
             Misses::SendBack => f.write_str(" pull=0")?,
         }
+        push_tls(self.tls, f)?;
         if self.version != 0 {
             write!(f, " v={}", self.version)?;
         }
@@ -289,7 +295,8 @@ impl fmt::Display for Answer {
                 let rate = offer.rate.as_kilobytes();
                 write!(f, "200 OK {host} {} {port} {rate}", offer.address)?;
                 f.write_str(if offer.beats { " beat=1" } else { "" })?;
-                f.write_str(if offer.drill { " drill=1" } else { "" })
+                f.write_str(if offer.drill { " drill=1" } else { "" })?;
+                push_tls(offer.tls, f)
             }
             Self::Purged { objects } => write!(f, "200 OK objects={objects}"),
             Self::Reject => f.write_str("403 Reject"),
@@ -343,7 +350,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
     let port = words.port("port")?;
     let idle = words.number("idle time")?;
     let (mut key, mut ttl, mut beats) = (None, None, None);
-    let (mut drill, mut pulls, mut version) = (None, None, None);
+    let (mut drill, mut pulls, mut tls, mut version) = (None, None, None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
@@ -352,6 +359,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             "beat" => fill(&mut beats, "beat", flag(value))?,
             "drill" => fill(&mut drill, "drill", digits(value).map(seconds))?,
             "pull" => fill(&mut pulls, "pull", flag(value))?,
+            "tls" => fill(&mut tls, "tls", tls_port(value))?,
             "v" => fill(&mut version, "v", digits(value))?,
             _ => proof.take(name, value)?,
         }
@@ -368,6 +376,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             Some(false) => Misses::SendBack,
             Some(true) | None => Misses::Fetch,
         },
+        tls,
         version: version.unwrap_or(0),
         proof: proof.proof()?,
     })
@@ -406,12 +415,13 @@ fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {
     let address: IpAddr = words.value("address")?;
     let port = words.port("port")?;
     let rate = kilobytes(words.number("rate")?);
-    let (mut beats, mut drill) = (None, None);
+    let (mut beats, mut drill, mut tls) = (None, None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
             "beat" => fill(&mut beats, "beat", flag(value))?,
             "drill" => fill(&mut drill, "drill", flag(value))?,
+            "tls" => fill(&mut tls, "tls", tls_port(value))?,
             _ => {}
         }
     }
@@ -421,7 +431,21 @@ fn parse_offer(alias: &str, mut words: Words<'_>) -> Result<Offer, ParseError> {
         rate,
         beats: beats.unwrap_or(false),
         drill: drill.unwrap_or(false),
+        tls,
     })
+}
+
+fn push_tls(port: Option<u16>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match port {
+        Some(port) => write!(f, " tls={port}"),
+        None => Ok(()),
+    }
+}
+
+/// A port that somebody can listen at.
+fn tls_port(value: &str) -> Option<u16> {
+    let port = u16::try_from(digits(value)?).ok()?;
+    (port > 0).then_some(port)
 }
 
 fn kilobytes(number: u32) -> ByteRate {

@@ -25,6 +25,7 @@ fn sos() -> Sos {
         beats: false,
         drill: None,
         misses: Misses::Fetch,
+        tls: None,
         version: 0,
         proof: None,
     }
@@ -37,6 +38,7 @@ fn offer() -> Offer {
         rate: ByteRate::from_kilobytes(100),
         beats: false,
         drill: false,
+        tls: None,
     }
 }
 
@@ -216,6 +218,14 @@ fn a_rehearsal_says_so_on_both_sides() {
     check_both_ways(
         "1 SOS www.origin.com 1.2.3.4 8080 600 drill=60",
         &Message::request(1, Request::Sos(rehearsal)),
+    );
+    let secure = Offer {
+        tls: Some(8443),
+        ..offer()
+    };
+    check_both_ways(
+        "1 200 OK www-vh1.rescue.com 5.6.7.8 8080 100 tls=8443",
+        &Message::answer(1, Answer::Accept(secure)),
     );
     let understood = Offer {
         drill: true,

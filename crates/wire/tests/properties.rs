@@ -51,9 +51,10 @@ prop_compose! {
         beats in any::<bool>(),
         drill in option::of(seconds()),
         misses in prop_oneof![Just(Misses::Fetch), Just(Misses::SendBack)],
+        tls in option::of(1_u16..),
         version in any::<u32>(),
     ) -> Sos {
-        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, version, proof: None }
+        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, tls, version, proof: None }
     }
 }
 
@@ -64,8 +65,9 @@ prop_compose! {
         rate in rate(),
         beats in any::<bool>(),
         drill in any::<bool>(),
+        tls in option::of(1_u16..),
     ) -> Offer {
-        Offer { alias, address, rate, beats, drill }
+        Offer { alias, address, rate, beats, drill, tls }
     }
 }
 

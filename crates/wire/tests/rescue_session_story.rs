@@ -27,6 +27,7 @@ fn sos() -> Sos {
         beats: false,
         drill: None,
         misses: Misses::Fetch,
+        tls: None,
         version: 0,
         proof: None,
     }
@@ -39,6 +40,7 @@ fn offer() -> Offer {
         rate: kilobytes(100),
         beats: true,
         drill: false,
+        tls: None,
     }
 }
 

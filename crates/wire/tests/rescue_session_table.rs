@@ -33,6 +33,7 @@ fn offer() -> Offer {
         rate: ByteRate::from_kilobytes(100),
         beats: true,
         drill: false,
+        tls: None,
     }
 }
 
@@ -46,6 +47,7 @@ fn calling() -> RescueSession {
         beats: false,
         drill: None,
         misses: Misses::Fetch,
+        tls: None,
         version: 0,
         proof: None,
     };

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use levee_vocab::{LinkId, Timestamp};
 
+use super::Redirectability;
 use super::allowance::Allowance;
 use crate::plan::RedirectPlan;
 
@@ -31,6 +32,8 @@ pub(super) struct Targets {
 #[derive(Clone, Debug)]
 struct Target {
     link: LinkId,
+    /// Whether visitors by HTTPS can be sent there.
+    speaks_https: bool,
     seed: u64,
     rate: f64,
     budget: Allowance,
@@ -68,6 +71,7 @@ impl Targets {
             }
             self.all.push(Target {
                 link: target.link,
+                speaks_https: target.tls.is_some(),
                 seed: hash_of(target.alias.host.as_str().as_bytes()),
                 rate,
                 budget,
@@ -82,12 +86,13 @@ impl Targets {
         now: Timestamp,
         file_bytes: u64,
         hash: Option<u64>,
+        reach: Redirectability,
     ) -> Option<usize> {
         let bytes = file_bytes as f64;
-        let choice = hash.and_then(|hash| self.by_hash(now, bytes, hash));
+        let choice = hash.and_then(|hash| self.by_hash((now, bytes), hash, reach));
         let index = match choice {
             Some(index) => index,
-            None => self.by_turn(now, bytes)?,
+            None => self.by_turn((now, bytes), reach)?,
         };
         let target = self.all.get_mut(index)?;
         let turn = target.turn.max(self.turn);
@@ -106,11 +111,12 @@ impl Targets {
         now: Timestamp,
         file_bytes: u64,
         holders: u64,
+        reach: Redirectability,
     ) -> Option<usize> {
         let bytes = file_bytes as f64;
         let holds = |index: usize| index < 64 && holders >> index & 1 == 1;
         let chosen = self
-            .with_room(now, bytes)
+            .with_room((now, bytes), reach)
             .filter(|(index, _)| holds(*index))
             .min_by(|(_, a), (_, b)| a.turn.max(self.turn).total_cmp(&b.turn.max(self.turn)));
         let index = chosen.map(|(index, _)| index)?;
@@ -122,33 +128,53 @@ impl Targets {
     }
 
     /// Whether no rescue server can take `file_bytes` in the rest of this interval.
-    pub(super) fn are_used_up(&self, file_bytes: u64) -> bool {
+    pub(super) fn are_used_up(&self, file_bytes: u64, reach: Redirectability) -> bool {
         self.all
             .iter()
+            .filter(|target| target.is_within(reach))
             .all(|target| target.budget.is_used_up(file_bytes as f64))
     }
 
-    fn by_turn(&self, now: Timestamp, bytes: f64) -> Option<usize> {
-        self.with_room(now, bytes)
+    /// Whether any rescue server can be reached by who may be redirected like this.
+    pub(super) fn are_within(&self, reach: Redirectability) -> bool {
+        self.all.iter().any(|target| target.is_within(reach))
+    }
+
+    fn by_turn(&self, need: (Timestamp, f64), reach: Redirectability) -> Option<usize> {
+        self.with_room(need, reach)
             .min_by(|(_, a), (_, b)| a.turn.max(self.turn).total_cmp(&b.turn.max(self.turn)))
             .map(|(index, _)| index)
     }
 
-    fn by_hash(&self, now: Timestamp, bytes: f64, hash: u64) -> Option<usize> {
+    fn by_hash(&self, need: (Timestamp, f64), hash: u64, reach: Redirectability) -> Option<usize> {
         let spent: f64 = self.all.iter().map(|target| target.budget.spent()).sum();
         let whole: f64 = self.all.iter().map(|target| target.budget.whole()).sum();
         let bound = (HASH_EXCESS * spent / whole).max(HASH_LEVEL);
-        self.with_room(now, bytes)
+        self.with_room(need, reach)
             .filter(|(_, target)| target.budget.spent() <= bound * target.budget.whole())
             .max_by_key(|(_, target)| mix(hash ^ target.seed))
             .map(|(index, _)| index)
     }
 
-    fn with_room(&self, now: Timestamp, bytes: f64) -> impl Iterator<Item = (usize, &Target)> {
-        self.all
-            .iter()
-            .enumerate()
-            .filter(move |(_, target)| target.budget.has_room_or_is_fresh(now, bytes))
+    /// Those within `reach` that have room for so many bytes now.
+    fn with_room(
+        &self,
+        (now, bytes): (Timestamp, f64),
+        reach: Redirectability,
+    ) -> impl Iterator<Item = (usize, &Target)> {
+        self.all.iter().enumerate().filter(move |(_, target)| {
+            target.is_within(reach) && target.budget.has_room_or_is_fresh(now, bytes)
+        })
+    }
+}
+
+impl Target {
+    const fn is_within(&self, reach: Redirectability) -> bool {
+        match reach {
+            Redirectability::Allowed => true,
+            Redirectability::ByHttps => self.speaks_https,
+            Redirectability::Never => false,
+        }
     }
 }
 

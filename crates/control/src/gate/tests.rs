@@ -21,6 +21,7 @@ fn plan(interval: u64, direct: u64, rates: &[u64]) -> Arc<RoutePlan> {
             port: 80,
         },
         address: [192, 0, 2, index as u8].into(),
+        tls: (index % 2 == 1).then_some(443),
         rate: KILOBYTES(rate),
     };
     Arc::new(RoutePlan {
@@ -103,6 +104,26 @@ fn what_may_not_be_redirected_is_served_and_uses_up_the_direct_budget() {
     assert_eq!(gate.decide(at(0), &fetch), Verdict::Serve);
     assert_eq!(
         gate.decide(at(0), &ask(4096)),
+        Verdict::Redirect { target: 0 }
+    );
+}
+
+#[test]
+fn visitors_by_https_are_sent_only_where_https_is_spoken() {
+    // The second of these speaks it, the first does not.
+    let mut both = gate(0, &[1000, 1000]);
+    let mut secure = ask(4096);
+    secure.redirectable = Redirectability::ByHttps;
+    let mut large = ask(100_000);
+    large.redirectable = Redirectability::ByHttps;
+    for page in [&secure, &secure, &large, &secure] {
+        assert_eq!(both.decide(at(0), page), Verdict::Redirect { target: 1 });
+    }
+    // Where nobody does they are served as if nobody helped.
+    let mut alone = gate(0, &[1000]);
+    assert_eq!(alone.decide(at(0), &secure), Verdict::Serve);
+    assert_eq!(
+        alone.decide(at(0), &ask(4096)),
         Verdict::Redirect { target: 0 }
     );
 }

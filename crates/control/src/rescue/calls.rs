@@ -155,6 +155,7 @@ impl Calls {
                 Law::Combined | Law::Load => Misses::Fetch,
                 Law::Resources => Misses::SendBack,
             },
+            tls: None,
         };
         desk.act(Output::CallForHelp {
             link,

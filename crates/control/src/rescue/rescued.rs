@@ -63,6 +63,8 @@ struct RescueServer {
     carried: (ByteRate, Timestamp),
     useful: Usefulness,
     slot: u8,
+    /// The port at which its alias answers by HTTPS.
+    tls: Option<u16>,
 }
 
 /// What the silence of a rescue server means.
@@ -81,6 +83,7 @@ pub(crate) struct Offer {
     pub(crate) peer: Peer,
     pub(crate) key: FetchKey,
     pub(crate) beats: bool,
+    pub(crate) tls: Option<u16>,
 }
 
 impl RescueServer {
@@ -169,6 +172,7 @@ impl Sos {
             carried: (ByteRate::ZERO, desk.now),
             useful: Usefulness::default(),
             slot,
+            tls: offer.tls,
         };
         self.servers.insert(link, server);
         self.tell_peers(desk);
@@ -372,6 +376,7 @@ impl Sos {
             link,
             slot: server.slot,
             alias: server.peer.alias.clone(),
+            tls: server.tls,
             address: server.peer.address,
             rate: server.useful.of(server.rate),
         });

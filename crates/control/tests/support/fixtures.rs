@@ -50,6 +50,7 @@ pub fn call(host: &str) -> RescueCall {
         beats: true,
         drill: None,
         misses: Misses::Fetch,
+        tls: None,
     }
 }
 
@@ -87,6 +88,7 @@ pub fn accepted(link: LinkId, kilobytes: u64, beats: bool) -> Input {
         key: key(),
         beats,
         drill: false,
+        tls: None,
     }
 }
 

@@ -19,26 +19,15 @@ pub enum Way {
     Http01,
     /// A certificate in a handshake on port 443 (RFC 8737).
     TlsAlpn01,
-    /// A record in DNS.
-    Dns01,
 }
 
 impl Way {
-    /// The way for the next attempt to certify `name`, after so many ways that failed.
-    ///
-    /// # Errors
-    /// Where no way is left: only a record in DNS shows that a wildcard is ours.
-    pub fn choose(
-        choice: ChallengeChoice,
-        name: &CertificateName,
-        failed: u32,
-    ) -> Result<Self, AcmeError> {
+    /// The way for the next attempt, after so many ways that failed.
+    pub const fn choose(choice: ChallengeChoice, failed: u32) -> Self {
         match choice {
-            _ if name.is_wildcard() => Err(AcmeError::NeedsDns(name.to_string())),
-            ChallengeChoice::Auto if failed % 2 == 1 => Ok(Self::TlsAlpn01),
-            ChallengeChoice::Auto | ChallengeChoice::Http01 => Ok(Self::Http01),
-            ChallengeChoice::TlsAlpn01 => Ok(Self::TlsAlpn01),
-            ChallengeChoice::Dns01 => Err(AcmeError::NeedsDns(name.to_string())),
+            ChallengeChoice::Auto if failed % 2 == 1 => Self::TlsAlpn01,
+            ChallengeChoice::Auto | ChallengeChoice::Http01 => Self::Http01,
+            ChallengeChoice::TlsAlpn01 => Self::TlsAlpn01,
         }
     }
 
@@ -47,7 +36,6 @@ impl Way {
         match self {
             Self::Http01 => ChallengeType::Http01,
             Self::TlsAlpn01 => ChallengeType::TlsAlpn01,
-            Self::Dns01 => ChallengeType::Dns01,
         }
     }
 }
@@ -57,7 +45,6 @@ impl fmt::Display for Way {
         f.write_str(match self {
             Self::Http01 => "http-01",
             Self::TlsAlpn01 => "tls-alpn-01",
-            Self::Dns01 => "dns-01",
         })
     }
 }
@@ -89,7 +76,6 @@ impl Shown {
         match way {
             Way::Http01 => challenges.show_file(&shown.token, answer.as_str()),
             Way::TlsAlpn01 => shown.show_certificate(answer.digest().as_ref())?,
-            Way::Dns01 => return Err(AcmeError::NeedsDns(shown.name.clone())),
         }
         Ok(shown)
     }

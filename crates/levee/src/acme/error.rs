@@ -51,12 +51,6 @@ pub enum AcmeError {
     /// It does not look in any way that we were to use.
     #[error("the authority does not check this name by {0}; choose another acme.challenge")]
     NotOffered(Way),
-    /// There is nobody to put a record into DNS.
-    #[error("{0} can only be checked by dns-01, which needs the settings of [dns]")]
-    NeedsDns(String),
-    /// A record cannot be put into DNS.
-    #[error("cannot show the record that the authority wants to see: {0}")]
-    Dns(String),
     /// What must be kept cannot be.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -116,9 +110,7 @@ impl AcmeError {
 /// What to look after when a check failed (RFC 8555 section 6.7).
 fn hint(way: Way, kind: &str) -> &'static str {
     match (kind, way) {
-        ("dns", Way::Http01 | Way::TlsAlpn01) => {
-            "does the name have an A or AAAA record that leads to this server?"
-        }
+        ("dns", _) => "does the name have an A or AAAA record that leads to this server?",
         ("caa", _) => "the CAA record of the domain allows another authority only",
         (_, Way::Http01) => {
             "does port 80 of the name lead to this server, past every firewall and proxy?"
@@ -126,7 +118,6 @@ fn hint(way: Way, kind: &str) -> &'static str {
         (_, Way::TlsAlpn01) => {
             "does port 443 of the name lead to this server, with no other TLS server before it?"
         }
-        (_, Way::Dns01) => "is the zone that was updated the one that the world asks?",
     }
 }
 

@@ -181,7 +181,7 @@ impl Keeper {
             return Ok(());
         };
         let failed = self.names.get(name).map_or(0, |kept| kept.ways_failed);
-        let way = Way::choose(acme.challenge, name, failed)?;
+        let way = Way::choose(acme.challenge, failed);
         // A new way each time, so that a root that was replaced is read.
         let root = acme.root.clone();
         let authority = tokio::task::spawn_blocking(move || Authority::new(root.as_deref()));

@@ -5,7 +5,6 @@
 //!   account-HOST-PATH.json      who we are to the authority, one file for each directory
 //!   www.example.org.order       an order under way: its URL and the key that it is for
 //!   www.example.org.pem         key and chain, in one file so that they always belong together
-//!   _.aliases.example.net.pem   that of a wildcard
 //! ```
 //!
 //! Each file is written beside the old one, flushed, and renamed: at whatever moment the power

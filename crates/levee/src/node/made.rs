@@ -22,6 +22,7 @@ use crate::brain_task::Order;
 use crate::community_socket::address_towards;
 use crate::dns::{self, Dns, NameSockets};
 use crate::drill::DrillOffice;
+use crate::https::HttpsPorts;
 use crate::registry_finder::{self, KnownRegistries};
 use crate::replicator::CopiedSite;
 use crate::settings::{CommunitySettings, Content, Settings, TrustSettings, UnknownHost};
@@ -197,6 +198,16 @@ pub(super) fn start_dns(
     };
     let dns = Dns::start(&parts.settings, sockets, around)?;
     Ok(dns.map(Arc::new))
+}
+
+/// Where visitors by HTTPS are answered, as they see it from outside.
+pub(super) fn https_ports(parts: &Parts) -> HttpsPorts {
+    let given = parts.settings.tls.as_ref().map(|tls| tls.port);
+    let port = given.filter(|&port| port > 0).or(parts.https_port);
+    match (&parts.https, port) {
+        (Some(https), Some(port)) => HttpsPorts::of(https, &parts.settings, port),
+        (Some(_) | None, _) => HttpsPorts::default(),
+    }
 }
 
 /// What the replicator needs to know of the site.

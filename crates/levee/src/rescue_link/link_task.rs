@@ -153,7 +153,8 @@ pub(super) async fn call(
         }
     };
     let asked = &candidate.site.host;
-    let sos = context.trust.signed_sos(translation::sos(call, key), asked);
+    let sos = translation::sos(call, key, settings.https.now().site);
+    let sos = context.trust.signed_sos(sos, asked);
     let (session, first) = RescueSession::call(sos, answer_by, settings.session.clone());
     let lists = context.trust.newer_lists();
     let task = LinkTask {
@@ -310,7 +311,8 @@ impl LinkTask {
         if let Saying::Accept { alias, .. } = &saying {
             self.alias = Some(alias.clone());
         }
-        match translation::said(saying, address, key) {
+        let tls = self.context.settings.https.now().alias;
+        match translation::said(saying, (address, tls), key) {
             Some(input) => self.happens(input),
             None => Vec::new(),
         }

@@ -9,8 +9,8 @@ use levee_wire::{Event, FaultKind, Refusal};
 
 use super::Saying;
 
-/// The SOS of a call, with the key that the rescue server shall show.
-pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
+/// The SOS of a call, with the key that the rescue server shall show, and our port for HTTPS.
+pub(super) fn sos(call: RescueCall, key: FetchKey, tls: Option<u16>) -> Sos {
     Sos {
         origin: call.origin,
         address: call.address,
@@ -20,6 +20,7 @@ pub(super) fn sos(call: RescueCall, key: FetchKey) -> Sos {
         beats: call.beats,
         drill: call.drill,
         misses: call.misses,
+        tls,
         version: VERSION,
         proof: None,
     }
@@ -36,14 +37,15 @@ pub(super) fn call(sos: Sos) -> RescueCall {
         beats: sos.beats,
         drill: sos.drill,
         misses: sos.misses,
+        tls: sos.tls,
     }
 }
 
-/// What the Brain wants said, as an input of the session. `address` is our own; without the key of
-/// our rescue servers nothing is said of them.
+/// What the Brain wants said, as an input of the session. `address` is our own, `tls` the port at
+/// which aliases answer by HTTPS; without the key of our rescue servers nothing is said of them.
 pub(super) fn said(
     saying: Saying,
-    address: IpAddr,
+    (address, tls): (IpAddr, Option<u16>),
     peers_key: Option<FetchKey>,
 ) -> Option<levee_wire::Input<'static>> {
     Some(match saying {
@@ -56,6 +58,7 @@ pub(super) fn said(
             beats: true,
             // Kept only if the SOS says that it is one.
             drill: true,
+            tls,
         }),
         Saying::Reject => levee_wire::Input::SosRejected,
         Saying::Rate(rate) => levee_wire::Input::RateChanged(rate),
@@ -85,6 +88,7 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
             key,
             beats: offer.beats,
             drill: offer.drill,
+            tls: offer.tls,
         },
         Event::NotRescued(refusal) => Input::RescueRefused {
             link,

@@ -90,6 +90,7 @@ impl Server {
             free: ByteRate::from_kilobytes(500),
         };
         let call = RescueCall {
+            tls: None,
             origin: web(ORIGIN),
             address: "127.0.0.1".parse().unwrap(),
             idle_max: Duration::from_secs(600),
@@ -119,6 +120,7 @@ fn web(name: &str) -> WebAddress {
 /// A call for help as a line, of who has this key.
 fn sos(trust: &Trust, asked: &str) -> String {
     let sos = Sos {
+        tls: None,
         origin: web(ORIGIN),
         address: "127.0.0.1".parse().unwrap(),
         idle_max: Duration::from_secs(600),

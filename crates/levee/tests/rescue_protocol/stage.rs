@@ -51,6 +51,7 @@ pub fn accept(link: LinkId) -> Output {
 
 pub fn rescue_call() -> RescueCall {
     RescueCall {
+        tls: None,
         origin: web("www.origin.com"),
         address: "1.2.3.4".parse().unwrap(),
         idle_max: Duration::from_secs(600),

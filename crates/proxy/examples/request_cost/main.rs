@@ -263,6 +263,7 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
         Answer::Refusal => (ByteRate::ZERO, Vec::new()),
         Answer::Redirect => {
             let target = Target {
+                tls: None,
                 link: LinkId::Outbound(1),
                 slot: 1,
                 alias: web("site-vh1.rescue.example")?,
@@ -295,6 +296,7 @@ fn plan(answer: Answer) -> Result<RoutePlan, Failure> {
 /// A plan in which the name that is asked for was an alias of ours.
 fn back() -> Result<RoutePlan, Failure> {
     let origin = OriginRoute {
+        tls: None,
         slot: 1,
         link: LinkId::Inbound(1),
         origin: web("origin.example")?,

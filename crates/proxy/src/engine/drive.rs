@@ -9,8 +9,8 @@ use crate::answer::Answer;
 use crate::chunked::Incoming;
 use crate::connection::{Connection, Inbound, Introduction, Phase};
 use crate::http2::Preface;
-use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Scheme, Version};
-use crate::transport::{Privacy, Transport};
+use crate::request::{Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Version};
+use crate::transport::Transport;
 
 /// What becomes of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,10 +171,7 @@ impl Core {
         match &mut Request::parse(rest, limits, &mut space) {
             Ok(None) => Consumed::Bytes(drained),
             Ok(Some(request)) => {
-                if connection.privacy == Privacy::Encrypted {
-                    request.scheme = Scheme::Https;
-                    request.fields.came_by = Scheme::Https;
-                }
+                self.note_scheme(connection, request);
                 let head = request.length;
                 if let Transport::Stream(_) = &connection.socket {
                     request.version = Version::Http2;

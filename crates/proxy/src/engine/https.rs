@@ -9,9 +9,11 @@ use super::Core;
 use super::challenge::is_challenge;
 use super::serve::Visit;
 use crate::answer::{Answer, Body, Kind};
+use crate::connection::{Connection, Introduction};
 use crate::redirect::write_to_https;
 use crate::request::{LowerName, Request, Scheme};
 use crate::settings::Cleartext;
+use crate::transport::Privacy;
 
 impl Core {
     /// The port that this visitor of our own site is sent to; none where it is served.
@@ -24,6 +26,26 @@ impl Core {
             && request.target.starts_with('/')
             && !is_challenge(request);
         (may_follow && self.has_certificate_for(request.host)).then_some(port)
+    }
+
+    /// Notes that `request` came by HTTPS, or is to be answered as if it had.
+    pub(super) fn note_scheme(&self, connection: &Connection, request: &mut Request<'_, '_>) {
+        if connection.privacy == Privacy::Encrypted || self.stands_for_https(connection, request) {
+            request.scheme = Scheme::Https;
+            request.fields.came_by = Scheme::Https;
+        }
+    }
+
+    /// Whether a request by HTTP is for what visitors by HTTPS get: the fetch of a rescue server,
+    /// or a look of our own, at a site that sends everybody to HTTPS. What an application says by
+    /// HTTP (that one should come by HTTPS) would be of no use to anybody.
+    fn stands_for_https(&self, connection: &Connection, request: &Request<'_, '_>) -> bool {
+        let Cleartext::Redirected { .. } = self.settings.cleartext else {
+            return false;
+        };
+        let is_inside = connection.introduction == Introduction::Ourselves
+            || (request.fields.fetch_key.is_some() && self.fetch_link(request).is_some());
+        is_inside && self.has_certificate_for(request.host)
     }
 
     /// Whether there is a certificate for `host`; or for the site itself, where that name is not

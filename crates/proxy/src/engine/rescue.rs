@@ -28,6 +28,7 @@ use crate::flight::{
     SpaceRef, push_hit, tunnel_channel,
 };
 use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
+use crate::redirect::SiteUrl;
 use crate::request::{BodyLength, Request, Scheme, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::{Site, Upstream};
@@ -76,7 +77,7 @@ impl Core {
         let needs_origin = !request.is_get_or_head() || request.fields.authorization.is_some();
         let back = || Work::Back {
             status: 307,
-            to: origin.origin.clone(),
+            to: SiteUrl::of(origin, request.fields.came_by),
             word: None,
         };
         if request.fields.service_worker.is_some() {
@@ -577,7 +578,8 @@ fn push_alias_lines(request: &Request<'_, '_>, origin: Option<&OriginRoute>, out
     let Some(origin) = origin.filter(|origin| is_at_alias(request, origin)) else {
         return;
     };
-    out.extend_from_slice(format!("Link: <http://{}", origin.origin).as_bytes());
+    out.extend_from_slice(b"Link: <");
+    SiteUrl::of(origin, request.fields.came_by).push(out);
     for byte in request.target.bytes() {
         // Not allowed in a URL, but sent by some: it must not end the link early.
         match byte {

@@ -141,7 +141,7 @@ impl Core {
         let arrival = Arrival {
             hash: hash_without_query(&self.hasher, request, ask),
             bytes: match ask.redirectable {
-                Redirectability::Allowed => ask.file_bytes,
+                Redirectability::Allowed | Redirectability::ByHttps => ask.file_bytes,
                 Redirectability::Never => 0,
             },
             host: route.resource_host(&self.sites, request.host),
@@ -178,7 +178,11 @@ impl Core {
             visitor: Visitor::Reader,
             redirectable: redirectability(visit, work, request, self.sites.shared_cookies()),
             file_bytes: work.bytes(),
-            redirect_bytes: self.redirects.bytes(request.sent_target, visit.closing),
+            redirect_bytes: self.redirects.bytes(
+                request.fields.came_by,
+                request.sent_target,
+                visit.closing,
+            ),
             overhead_bytes: visit.overhead,
             path_hash,
             resource_hash,
@@ -276,9 +280,10 @@ impl Core {
             Some(Err(_)) | None => request.sent_target,
         };
         let date = self.date.line();
+        let to = (target, request.fields.came_by);
         let written = self
             .redirects
-            .write(target, path, date, visit.closing, &mut head);
+            .write(to, path, date, visit.closing, &mut head);
         if let Some(marked) = marked {
             self.pool.give(marked);
         }
@@ -404,10 +409,10 @@ fn redirectability(
         && fields.freshness == crate::request::Freshness::Any
         && !request.must_stay()
         && !request.has_credentials(shared)
-        && !is_internal
-        && fields.came_by == Scheme::Http;
-    match may {
-        true => Redirectability::Allowed,
-        false => Redirectability::Never,
+        && !is_internal;
+    match (may, fields.came_by) {
+        (true, Scheme::Http) => Redirectability::Allowed,
+        (true, Scheme::Https) => Redirectability::ByHttps,
+        (false, _) => Redirectability::Never,
     }
 }

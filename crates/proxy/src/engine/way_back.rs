@@ -17,7 +17,7 @@ use crate::answer::Kind;
 use crate::back_keys::Url;
 use crate::connection::Connection;
 use crate::missing::MarkNote;
-use crate::redirect::{Return, lines_back, write_back};
+use crate::redirect::{Return, SiteUrl, lines_back, write_back};
 use crate::request::{LowerName, Request};
 use crate::response::Closing;
 use crate::router::Route;
@@ -156,7 +156,8 @@ impl Core {
     ) -> Option<String> {
         let sender = (visit.kind, visit.comeback);
         let word = self.word_back(origin, request, sender, BackReason::Missing)?;
-        Some(lines_back(&origin.origin, request.target, word))
+        let site = SiteUrl::of(origin, request.fields.came_by);
+        Some(lines_back(&site, request.target, word))
     }
 
     /// Sends a visitor of `origin` back for `reason`; refuses him where he may not be sent.
@@ -175,7 +176,7 @@ impl Core {
         let mut head = self.pool.take();
         let way = Return {
             status: 302,
-            site: &origin.origin,
+            site: &SiteUrl::of(origin, request.fields.came_by),
             target: request.target,
             word: Some(word),
         };
@@ -200,7 +201,7 @@ impl Core {
         self.counters.sent_back.note(BackReason::Missing);
         Some(Work::Back {
             status: 302,
-            to: origin.origin.clone(),
+            to: SiteUrl::of(origin, request.fields.came_by),
             word: Some(word),
         })
     }
@@ -225,7 +226,7 @@ impl Core {
                         true => 302,
                         false => 307,
                     },
-                    to: origin.origin.clone(),
+                    to: SiteUrl::of(origin, request.fields.came_by),
                     word,
                 }
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use levee_control::{Comeback, OriginRoute};
 use levee_observe::CacheResult;
-use levee_vocab::{LinkId, Timestamp, WebAddress};
+use levee_vocab::{LinkId, Timestamp};
 use levee_wire::BackWord;
 
 use super::Core;
@@ -21,7 +21,7 @@ use crate::files::{
     Accepted, Compressed, Conditions, Contents, FileEntry, Found, Job, Judgement, Queued,
     Validators, judge,
 };
-use crate::redirect::{Return, write_back};
+use crate::redirect::{Return, SiteUrl, write_back};
 use crate::request::{Expectation, Request, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::router::Route;
@@ -54,7 +54,7 @@ pub(super) enum Work {
     /// A redirect to the origin.
     Back {
         status: u16,
-        to: WebAddress,
+        to: SiteUrl,
         word: Option<BackWord>,
     },
     /// Access-log lines that a rescue server hands over.

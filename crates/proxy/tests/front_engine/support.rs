@@ -239,6 +239,7 @@ pub fn redirecting(alias: &str) -> RoutePlan {
             connection_overhead: 358,
             large_file: 1_000_000_000,
             targets: vec![Target {
+                tls: None,
                 link: LinkId::Outbound(1),
                 slot: 7,
                 alias: web(alias, 8080),
@@ -258,6 +259,7 @@ pub fn rescuing(address: SocketAddr, phase: OriginPhase) -> RoutePlan {
     plan.hosts.names.insert(alias.clone(), 0);
     plan.hosts.names.insert(origin.host.clone(), 0);
     plan.hosts.origins.push(Arc::new(OriginRoute {
+        tls: None,
         slot: 9,
         link: LinkId::Inbound(1),
         origin,

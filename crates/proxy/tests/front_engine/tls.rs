@@ -6,12 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use levee_control::OriginPhase;
 use levee_proxy::{Certificates, Cleartext, MinVersion, PairFiles, TlsKeys, TlsOffer, UnknownHost};
+use levee_vocab::{LinkId, Misses};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned};
 
-use crate::support::{PATIENCE, Response, Running, Setup, get, origin, redirecting};
+use crate::support::{PATIENCE, Response, Running, Setup, get, origin, redirecting, rescuing};
 
 type Visitor = StreamOwned<ClientConnection, TcpStream>;
 
@@ -324,6 +326,74 @@ fn a_visitor_by_https_is_not_sent_to_an_alias_by_http() {
     assert_eq!(running.get("/page.html").status, 302);
     let mut visitor = visitor(&running, &papers.client(&BOTH), "site.example");
     assert_ne!(ask(&mut visitor, &get("/page.html")).status, 302);
+}
+
+#[test]
+fn a_visitor_by_https_is_sent_to_an_alias_by_https_and_back_in_the_same_way() {
+    let papers = Papers::of(&["site.example", "site-vh1.alias.example"]);
+    let mut setup = Setup {
+        tls: Some(papers.offer(&TlsKeys::new().unwrap())),
+        plan: redirecting("www-vh1.rescue.example"),
+        ..Setup::default()
+    };
+    let redirect = setup.plan.redirect.as_mut().unwrap();
+    redirect.targets[0].tls = Some(8443);
+    let running = setup.start();
+    running.write("page.html", vec![b'a'; 5000]);
+    let client = papers.client(&BOTH);
+    let mut by_https = visitor(&running, &client, "site.example");
+    let sent = ask(&mut by_https, &get("/page.html?x=1"));
+    assert_eq!(sent.status, 302);
+    let alias = "https://www-vh1.rescue.example:8443/page.html?x=1";
+    assert_eq!(sent.header("location"), alias);
+    let by_http = running.get("/page.html");
+    assert_eq!(by_http.status, 302);
+    assert!(by_http.header("location").starts_with("http://www-vh1."));
+
+    // The rescue server, which may not fetch for the moment.
+    let mut plan = rescuing(running.address, OriginPhase::Live);
+    let origin = Arc::make_mut(&mut plan.hosts.origins[0]);
+    (origin.tls, origin.misses) = (Some(8443), Misses::SendBack);
+    let rescue = Setup {
+        tls: Some(papers.offer(&TlsKeys::new().unwrap())),
+        plan,
+        ..Setup::default()
+    }
+    .start();
+    let at_alias = "GET /page.html HTTP/1.1\r\nHost: site-vh1.alias.example\r\n\r\n";
+    let mut by_https = visitor(&rescue, &client, "site-vh1.alias.example");
+    let back = ask(&mut by_https, at_alias);
+    assert_eq!(back.status, 302);
+    let way = back.header("location");
+    assert!(
+        way.starts_with("https://origin.example:8443/page.html?levee-back="),
+        "{way}"
+    );
+    let back = rescue.ask(at_alias);
+    let way = back.header("location");
+    assert!(way.starts_with("http://origin.example:8080/"), "{way}");
+}
+
+#[test]
+fn what_a_rescue_server_fetches_is_what_visitors_by_https_get() {
+    let papers = Papers::of(&["site.example"]);
+    let key = "0123456789abcdef0123456789abcdef";
+    let mut setup = Setup {
+        tls: Some(papers.offer(&TlsKeys::new().unwrap())),
+        upstream: Some(origin(sends_to_https)),
+        ..Setup::default()
+    };
+    setup.settings.cleartext = Cleartext::Redirected { port: 443 };
+    setup.plan.fetch_keys = vec![(LinkId::Outbound(1), key.parse().unwrap())];
+    let running = setup.start();
+    let fetch = |key: &str| {
+        running.ask(&format!(
+            "GET / HTTP/1.1\r\nHost: site.example\r\nLevee-Fetch: {key}\r\n\r\n"
+        ))
+    };
+    assert_eq!(fetch(key).body, b"page");
+    // Who shows another key is a visitor like any other.
+    assert_eq!(fetch("0123456789abcdef0123456789abcdee").status, 308);
 }
 
 #[test]

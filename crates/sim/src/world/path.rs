@@ -164,7 +164,9 @@ impl World {
             path_hash: hash_of(request.file),
             resource_hash: 0,
             copies: match redirectable {
-                Redirectability::Allowed => running.copies_of(request.file),
+                Redirectability::Allowed | Redirectability::ByHttps => {
+                    running.copies_of(request.file)
+                }
                 Redirectability::Never => Copies::NONE,
             },
             backlog: running.pacer.backlog(),

@@ -231,6 +231,7 @@ impl World {
                     key,
                     beats,
                     drill,
+                    tls: None,
                 };
                 self.tell(id, input);
             }

@@ -36,8 +36,6 @@ pub enum ChallengeChoice {
     Http01,
     /// In a handshake.
     TlsAlpn01,
-    /// By a record in DNS.
-    Dns01,
 }
 
 /// An account that the authority knows already (RFC 8555 section 7.3.4).
@@ -83,7 +81,6 @@ pub(super) fn acme(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Opti
         challenge: match values.text("acme.challenge").as_str() {
             "http-01" => ChallengeChoice::Http01,
             "tls-alpn-01" => ChallengeChoice::TlsAlpn01,
-            "dns-01" => ChallengeChoice::Dns01,
             _ => ChallengeChoice::Auto,
         },
         names: names(values, &mut complain),
@@ -122,6 +119,13 @@ fn names(values: &Values<'_>, complain: &mut impl FnMut(&str, String)) -> Vec<Ce
     for text in wanted {
         match text.parse() {
             Ok(name) if names.contains(&name) => {}
+            Ok(name) if CertificateName::is_wildcard(&name) => {
+                let text = format!(
+                    "{setting}: `{name}`: only a record in DNS shows that a wildcard is yours, \
+                     which is not done here; get it by another client and name it in tls.certificates"
+                );
+                complain(setting, text);
+            }
             Ok(name) => names.push(name),
             Err(flaw) => complain(setting, format!("{setting}: `{text}`: {flaw}")),
         }

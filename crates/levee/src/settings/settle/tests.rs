@@ -299,3 +299,40 @@ fn a_zone_is_kept_by_one_server_ours_or_anothers() {
     let socket = format!("{listen}zone_file = \"z\"\nsecondaries = [\"unix:/x\"]\n");
     check_told(&with(&socket), &["no address and port"]);
 }
+
+#[test]
+fn certificates_are_ordered_for_the_names_of_the_site_or_for_those_given() {
+    let start = "[site]\nfolder = \"p\"\nname = \"www.example.org\"\nalso = [\"example.org\"]\n\
+                 [state]\nfolder = \"s\"\n[acme]\nagree = true\n";
+    let names = |more: &str| {
+        let acme = settle(&format!("{start}{more}")).unwrap().acme.unwrap();
+        let names = acme.names.iter().map(ToString::to_string);
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(""), "www.example.org example.org");
+    assert_eq!(
+        names("names = [\"a.example\", \"a.example\"]\n"),
+        "a.example"
+    );
+    // HTTPS has its listeners before there is any certificate.
+    assert!(settle(start).unwrap().tls.is_some());
+}
+
+#[test]
+fn orders_that_cannot_succeed_are_told_before_anybody_is_asked() {
+    let told = settle(
+        "[site]\nfolder = \"p\"\n[acme]\nagree = true\ndirectory = \"http://ca.example\"\n\
+         names = [\"*.example.org\", \"nas.local\"]\neab_id = \"kid-1\"\n",
+    )
+    .expect_err("five mistakes");
+    assert_eq!(told.len(), 5, "{told:#?}");
+    let says = |text: &str| told.iter().any(|one| one.contains(text));
+    assert!(says("line 4: acme.agree") && says("state.folder"));
+    assert!(says("line 5: acme.directory") && says("https://"));
+    assert!(says("only a record in DNS shows"));
+    assert!(says("the internet does not know"));
+    assert!(says("acme.eab_key is missing"));
+    let idle = settle("[site]\nfolder = \"p\"\n[acme]\nnames = [\"a.example\"]\n");
+    let idle = idle.expect_err("nobody has agreed");
+    assert!(idle[0].contains("without acme.agree = true"), "{idle:?}");
+}

@@ -1,0 +1,211 @@
+//! A crowd by HTTPS is carried by a rescue server under its own certificate: curl and Chromium are
+//! sent to the alias by HTTPS, and never to one by HTTP.
+#![allow(clippy::unwrap_used)]
+
+mod browser;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest that a test waits for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Most visits of the crowd, a few dozen a second.
+const VISITS_MAX: usize = 2000;
+
+/// A program of ours, ended with the test, and the line by which it said that it is ready.
+struct Levee {
+    process: Child,
+    ready: String,
+    // Whoever prints to a closed pipe dies.
+    _output: BufReader<ChildStdout>,
+}
+
+impl Levee {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
+            .current_dir(folder)
+            .args(arguments)
+            .env("LEVEE_LOG", "error")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut ready = String::new();
+        output.read_line(&mut ready).unwrap();
+        Self {
+            process,
+            ready,
+            _output: output,
+        }
+    }
+
+    /// The number behind `mark` in the line.
+    fn port(&self, mark: &str) -> u16 {
+        let rest = self.ready.split(mark).nth(1).expect(&self.ready);
+        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
+        digits.unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Levee {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// An origin on a narrow link, somebody who can help, and their community.
+struct Community {
+    folder: tempfile::TempDir,
+    origin: Levee,
+    rescue: Levee,
+    _registry: Levee,
+}
+
+impl Community {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let names = ["site.localhost", "*.aliases.localhost"];
+        let made = Command::new(env!("CARGO_BIN_EXE_levee"))
+            .current_dir(folder.path())
+            .args(["certificate", "local", "--folder", "ours"])
+            .args(names)
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{made:?}");
+        std::fs::create_dir(at("public")).unwrap();
+        let filling = "<!-- -->".repeat(2000);
+        let page = format!(
+            "<!doctype html><p id=at></p><script>document.getElementById('at').textContent \
+             = location.href</script>{filling}"
+        );
+        std::fs::write(at("public/index.html"), page).unwrap();
+        let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
+        let registry = Levee::start(folder.path(), &list);
+        let port = registry.port("127.0.0.1:");
+        let settings = |name: &str, site: &str, more: &str| {
+            let text = format!(
+                "[site]\nname = \"{site}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
+                 [tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"ours/site.localhost.pem\"\n\
+                 key = \"ours/site.localhost.key\"\nredirect = true\n\
+                 [community]\nregistry = \"127.0.0.1:{port}\"\naddress = \"127.0.0.1\"\n\
+                 rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
+                 alias_domain = \"aliases.localhost\"\n\
+                 [rescue]\ninterval = \"100 ms\"\nregistry_period = \"1 s\"\n\
+                 [admin]\nlisten = \"127.0.0.1:0\"\n{more}"
+            );
+            std::fs::write(at(name), text).unwrap();
+        };
+        settings(
+            "rescue.toml",
+            "other.localhost",
+            "[link]\nrate = \"50 MB/s\"\n",
+        );
+        settings(
+            "origin.toml",
+            "site.localhost",
+            "[link]\nrate = \"100 kB/s\"\n",
+        );
+        let rescue = Levee::start(folder.path(), &["serve", "-c", "rescue.toml"]);
+        let origin = Levee::start(folder.path(), &["serve", "-c", "origin.toml"]);
+        Self {
+            folder,
+            origin,
+            rescue,
+            _registry: registry,
+        }
+    }
+
+    fn url(&self) -> String {
+        let port = self.origin.port("https://site.localhost:");
+        format!("https://site.localhost:{port}/")
+    }
+
+    /// Where every alias begins.
+    fn alias_port(&self) -> String {
+        let port = self.rescue.port("https://other.localhost:");
+        format!(".aliases.localhost:{port}/")
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("ours/root.pem")
+    }
+
+    /// What openssl says that the certificate's key is: for a browser that is to know it.
+    fn key_hash(&self) -> String {
+        let script = "openssl x509 -in ours/site.localhost.pem -pubkey -noout \
+                      | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary \
+                      | openssl base64";
+        let output = Command::new("sh")
+            .current_dir(self.folder.path())
+            .args(["-c", script])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+/// What curl gets; it believes `root` alone.
+fn curl(root: &Path, url: &str, told: &str, arguments: &[&str]) -> String {
+    let output = Command::new("curl")
+        .args(["--silent", "--show-error", "--max-time", "10", "--cacert"])
+        .arg(root)
+        .args(["--output", "/dev/null", "--write-out", told])
+        .args(arguments)
+        .arg(url)
+        .output()
+        .unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+}
+
+#[test]
+fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
+    let community = Arc::new(Community::start());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let crowd = {
+        let (community, is_over) = (Arc::clone(&community), Arc::clone(&is_over));
+        std::thread::spawn(move || {
+            let mut seen = Vec::new();
+            for _ in 0..VISITS_MAX {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let told = "%{http_code} %{redirect_url}";
+                seen.push(curl(&community.root(), &community.url(), told, &[]));
+            }
+            seen
+        })
+    };
+    let alias = community.alias_port();
+    let began = Instant::now();
+    // A visitor who follows gets the page from the alias, and believes its certificate.
+    loop {
+        let told = "%{http_code} %{url_effective} %{ssl_verify_result} %{size_download}";
+        let got = curl(&community.root(), &community.url(), told, &["--location"]);
+        if got.starts_with("200 https://") && got.contains(&alias) {
+            assert!(got.contains(" 0 16"), "not the whole page: {got}");
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{got}");
+    }
+    // So does a browser, which would refuse any other.
+    loop {
+        let seen = browser::dom_trusting(&community.url(), &community.key_hash());
+        let at = seen.split("<p id=\"at\">").nth(1).unwrap_or_default();
+        if at.starts_with("https://") && at.contains(&alias) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{seen:.400}");
+    }
+    is_over.store(true, Ordering::Relaxed);
+    // Nobody was sent to an alias that everybody on the way can read.
+    for visit in crowd.join().unwrap() {
+        let place = visit.split(' ').nth(1).unwrap_or_default();
+        assert!(place.is_empty() || place.starts_with("https://"), "{visit}");
+    }
+}
