@@ -177,22 +177,18 @@ impl Stage {
                 });
             }
             Output::TellPeers { link, members } => {
-                let peers = Peers {
-                    key: key(),
-                    members,
-                };
+                let key = key();
+                let peers = Peers { key, members };
                 self.ask(who, link, |link| Input::PeersReceived { link, peers });
             }
             Output::ShutDown { link, .. } => {
                 self.ask(who, link, |link| Input::ShutdownReceived { link });
-                self.closed.insert((who, link));
-                self.redirected.remove(&(who, link));
+                self.close(who, link);
             }
             Output::DropLink { link } => {
                 let loss = LinkLoss::Closed;
                 self.post(who, link, |link| Input::LinkLost { link, loss });
-                self.closed.insert((who, link));
-                self.redirected.remove(&(who, link));
+                self.close(who, link);
             }
             Output::SearchRegistry { .. } => {
                 self.find_candidates(who);
@@ -204,6 +200,11 @@ impl Stage {
             | Output::Copy(_)
             | Output::Explain(_) => {}
         }
+    }
+
+    fn close(&mut self, who: Who, link: LinkId) {
+        self.closed.insert((who, link));
+        self.redirected.remove(&(who, link));
     }
 
     fn find_candidates(&mut self, who: Who) {
