@@ -153,19 +153,15 @@ fn three_registries_lose_no_site_while_one_is_killed_and_one_is_cut_off() {
         knows_all(&registries[1])
     });
 
-    until("it is linked to all again", || {
-        registries[1].is_linked_to_all()
-    });
+    let linked = || registries[1].is_linked_to_all();
+    until("it is linked to all again", linked);
     let before = done.load(Ordering::Relaxed);
     until("each site has registered twice more", || {
         done.load(Ordering::Relaxed) > before + 2 * SITES as u64
     });
     registries[2].signal("-STOP");
     until("the one that is stopped is given up", || {
-        let given_up = |registry: &Registry| {
-            let peers = registry.status().peers;
-            peers[2].state == "away"
-        };
+        let given_up = |registry: &Registry| registry.status().peers[2].state == "away";
         given_up(&registries[0]) && given_up(&registries[1])
     });
     assert!(knows_all(&registries[0]) && knows_all(&registries[1]));
