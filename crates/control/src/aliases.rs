@@ -41,6 +41,9 @@ pub(crate) const GRACE: f64 = 10.0;
 /// two and a half without a RATE; the rest is for visitors who are under way.
 const NOTICE: f64 = 4.0;
 
+/// Longest that an origin's own name is served after its rescue, whatever it says of its TTL.
+const NAME_TTL_MAX: Duration = Duration::from_hours(1);
+
 /// Most aliases remembered. Origins that come and go by the thousand push out the oldest expired.
 const ALIASES_MAX: usize = 4096;
 
@@ -52,6 +55,8 @@ pub(crate) struct Aliases {
     /// give its number again.
     last: Option<AliasRecord>,
     started: Started,
+    /// How long others may remember that an origin's own name leads here.
+    name_ttls: BTreeMap<LinkId, Duration>,
     /// No alias has to move before this, and few later: asked for after each input of the Brain,
     /// when there may be thousands.
     deadline: Option<Timestamp>,
@@ -89,6 +94,7 @@ impl Aliases {
         let mut aliases = Self {
             by_number,
             last,
+            name_ttls: BTreeMap::new(),
             started: Started::No,
             deadline: None,
         };
@@ -133,6 +139,9 @@ impl Aliases {
             phase: OriginPhase::Live,
         };
         self.by_number.insert(number, Alias::Given(route.into()));
+        if let Some(name_ttl) = call.name_ttl {
+            self.name_ttls.insert(link, name_ttl.min(NAME_TTL_MAX));
+        }
         self.push_out_the_oldest();
         Some(alias)
     }
@@ -150,6 +159,7 @@ impl Aliases {
     /// The rescue on `link` is over: its alias serves until `until`, then leads back. Nobody of the
     /// others knows us any more.
     pub(crate) fn end(&mut self, link: LinkId, until: Timestamp) {
+        let until = until + self.name_ttl(link);
         self.leave_homes(link);
         self.change(link, |phase| match phase {
             OriginPhase::Live | OriginPhase::Orphaned { .. } => Some(OriginPhase::Ending { until }),
@@ -174,6 +184,7 @@ impl Aliases {
     /// The origin on `link` has confirmed that it no longer redirects here: the alias may lead back
     /// from `until` on, if the rescue is over.
     pub(crate) fn acknowledge(&mut self, link: LinkId, until: Timestamp) {
+        let until = until + self.name_ttl(link);
         self.change(link, |phase| match phase {
             OriginPhase::Ending { until: before } if until < before => {
                 Some(OriginPhase::Ending { until })
@@ -184,6 +195,12 @@ impl Aliases {
             | OriginPhase::Restored { .. }
             | OriginPhase::Expired { .. } => None,
         });
+    }
+
+    /// Visitors still come by the origin's own name for so long after a rescue, and a redirect to
+    /// that name would lead them here again.
+    fn name_ttl(&self, link: LinkId) -> Duration {
+        self.name_ttls.get(&link).copied().unwrap_or_default()
     }
 
     /// Moves every alias whose time has come to its next phase.
@@ -209,6 +226,8 @@ impl Aliases {
         }
         self.by_number
             .retain(|_, alias| alias.forgotten_at().is_none_or(|until| now < until));
+        let serving: Vec<LinkId> = self.serving().map(|route| route.link).collect();
+        self.name_ttls.retain(|link, _| serving.contains(link));
         self.find_deadline();
     }
 
@@ -453,20 +472,24 @@ mod tests {
         }
     }
 
-    fn give(aliases: &mut Aliases, link: u64) -> HostName {
-        let call = RescueCall {
+    fn call(link: u64) -> RescueCall {
+        RescueCall {
             origin: address(&format!("origin{link}.example.com")),
             address: "192.0.2.9".parse().unwrap(),
             idle_max: Duration::from_secs(300),
             key: None,
             ttl: None,
             drill: None,
+            name_ttl: None,
             beats: false,
             misses: Misses::Fetch,
             tls: None,
-        };
+        }
+    }
+
+    fn give(aliases: &mut Aliases, link: u64) -> HostName {
         aliases
-            .give(&parameters(), &call, LinkId::Inbound(link), 3)
+            .give(&parameters(), &call(link), LinkId::Inbound(link), 3)
             .unwrap()
     }
 
@@ -497,6 +520,32 @@ mod tests {
         aliases.expire(Timestamp::from_seconds(102), &keep);
         assert_eq!(leads(&aliases, alias.as_str()), "nowhere");
         assert_eq!(aliases.next_deadline(), None);
+    }
+
+    #[test]
+    fn an_origin_whose_name_leads_here_is_served_until_others_have_forgotten_that() {
+        let keep = keeping(100);
+        let mut aliases = Aliases::restore(Vec::new());
+        for (number, seconds) in [(1, 30), (2, 100_000)] {
+            let link = LinkId::Inbound(number);
+            let call = RescueCall {
+                name_ttl: Some(Duration::from_secs(seconds)),
+                ..call(number)
+            };
+            aliases.give(&parameters(), &call, link, 3);
+            aliases.end(link, Timestamp::from_seconds(10));
+            aliases.acknowledge(link, Timestamp::from_seconds(2));
+        }
+        let is_served = |aliases: &Aliases, link: u64, now: u64| {
+            let mut aliases = aliases.clone();
+            aliases.expire(Timestamp::from_seconds(now), &keep);
+            let host = format!("origin{link}.example.com");
+            aliases.table().names.contains_key(host.as_str())
+        };
+        assert!(is_served(&aliases, 1, 31));
+        assert!(!is_served(&aliases, 1, 32));
+        assert!(is_served(&aliases, 2, 3601));
+        assert!(!is_served(&aliases, 2, 3602), "nobody is held to it for ever");
     }
 
     #[test]

@@ -177,7 +177,9 @@ impl Desk {
         if self.retired_keys.len() == RETIRED_KEYS_MAX {
             self.retired_keys.remove(0);
         }
-        let until = self.after(KEY_GRACE);
+        // So long visitors still come to whoever was in our name.
+        let named = self.parameters.name_ttl.unwrap_or_default();
+        let until = self.after(KEY_GRACE) + named;
         self.retired_keys.push(RetiredKey { link, key, until });
     }
 

@@ -171,6 +171,8 @@ pub struct RescueCall {
     pub beats: bool,
     /// It is a drill, and over after so long.
     pub drill: Option<Duration>,
+    /// Its own name leads to us, too, and others remember that for so long.
+    pub name_ttl: Option<Duration>,
     /// What we shall do with a request for something that we do not hold.
     pub misses: Misses,
     /// The port at which the origin answers by HTTPS; of our own call filled in by the shell.

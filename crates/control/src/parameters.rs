@@ -59,6 +59,9 @@ pub struct Parameters {
     pub object_ttl: Duration,
     /// How long an ended alias still redirects back to its origin. Default 2 days.
     pub alias_keep: Duration,
+    /// Our rescue servers stand in our own name in DNS, and others remember that for so long; none
+    /// where they do not.
+    pub name_ttl: Option<Duration>,
     /// Files from this size go by consistent hashing. Default 100,000 bytes.
     pub large_file: u64,
     /// Most rescue servers at once, 1 to 64. Default 16.
@@ -139,6 +142,7 @@ impl Parameters {
             idle_max: Self::idle_max_of(interval, low_intervals),
             object_ttl: Duration::from_secs(60),
             alias_keep: Duration::from_hours(48),
+            name_ttl: None,
             large_file: 100_000,
             rescue_servers_max: 16,
             origins_max: 16,

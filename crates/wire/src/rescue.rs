@@ -97,6 +97,9 @@ pub struct Sos {
     /// `drill`: this is a rehearsal, and ends at the latest after so long; whole seconds on the
     /// wire.
     pub drill: Option<Duration>,
+    /// `dns`: the origin's own name will lead to the rescue server, too, and others may remember it
+    /// for so long; whole seconds on the wire.
+    pub name_ttl: Option<Duration>,
     /// `pull=0`: the rescue server shall not fetch what it does not hold.
     pub misses: Misses,
     /// `tls`: the port at which it answers by HTTPS, where visitors by HTTPS come back to.
@@ -271,6 +274,9 @@ impl fmt::Display for Sos {
         if let Some(drill) = &self.drill {
             write!(f, " drill={}", drill.as_secs())?;
         }
+        if let Some(name_ttl) = &self.name_ttl {
+            write!(f, " dns={}", name_ttl.as_secs())?;
+        }
         match self.misses {
             Misses::Fetch => {}
             Misses::SendBack => f.write_str(" pull=0")?,
@@ -350,7 +356,8 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
     let port = words.port("port")?;
     let idle = words.number("idle time")?;
     let (mut key, mut ttl, mut beats) = (None, None, None);
-    let (mut drill, mut pulls, mut tls, mut version) = (None, None, None, None);
+    let (mut drill, mut name_ttl, mut pulls) = (None, None, None);
+    let (mut tls, mut version) = (None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
@@ -358,6 +365,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
             "ttl" => fill(&mut ttl, "ttl", digits(value).map(seconds))?,
             "beat" => fill(&mut beats, "beat", flag(value))?,
             "drill" => fill(&mut drill, "drill", digits(value).map(seconds))?,
+            "dns" => fill(&mut name_ttl, "dns", digits(value).map(seconds))?,
             "pull" => fill(&mut pulls, "pull", flag(value))?,
             "tls" => fill(&mut tls, "tls", tls_port(value))?,
             "v" => fill(&mut version, "v", digits(value))?,
@@ -372,6 +380,7 @@ fn parse_sos(mut words: Words<'_>) -> Result<Sos, ParseError> {
         ttl,
         beats: beats.unwrap_or(false),
         drill,
+        name_ttl,
         misses: match pulls {
             Some(false) => Misses::SendBack,
             Some(true) | None => Misses::Fetch,

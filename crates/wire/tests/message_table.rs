@@ -24,6 +24,7 @@ fn sos() -> Sos {
         ttl: None,
         beats: false,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         tls: None,
         version: 0,
@@ -213,6 +214,7 @@ fn our_parameters_follow_the_papers() {
 fn a_rehearsal_says_so_on_both_sides() {
     let rehearsal = Sos {
         drill: Some(Duration::from_secs(60)),
+        name_ttl: None,
         ..sos()
     };
     check_both_ways(

@@ -26,6 +26,7 @@ fn sos() -> Sos {
         ttl: None,
         beats: false,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         tls: None,
         version: 0,

@@ -46,6 +46,7 @@ fn calling() -> RescueSession {
         ttl: None,
         beats: false,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         tls: None,
         version: 0,

@@ -151,6 +151,7 @@ impl Calls {
             ttl: Some(desk.parameters.object_ttl),
             beats: true,
             drill: drill_left(desk),
+            name_ttl: desk.parameters.name_ttl,
             misses: match desk.parameters.hot_spots.law {
                 Law::Combined | Law::Load => Misses::Fetch,
                 Law::Resources => Misses::SendBack,

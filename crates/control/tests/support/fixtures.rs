@@ -49,6 +49,7 @@ pub fn call(host: &str) -> RescueCall {
         ttl: None,
         beats: true,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         tls: None,
     }
@@ -58,6 +59,7 @@ pub fn call(host: &str) -> RescueCall {
 pub fn drill_call(host: &str, seconds: u64) -> RescueCall {
     RescueCall {
         drill: Some(Duration::from_secs(seconds)),
+        name_ttl: None,
         ..call(host)
     }
 }

@@ -53,7 +53,7 @@ fn cast(named: &Named, key: &str) -> (Town, Place, Place) {
         ..ALICE
     });
     let dns = format!(
-        "[dns]\nserver = \"{}\"\nkey = \"../dns.key\"\nttl = \"1 s\"\n",
+        "[dns]\nserver = \"{}\"\nkey = \"../dns.key\"\nttl = \"60 s\"\n",
         named.address()
     );
     let news = town.start(&Draft {
@@ -107,6 +107,9 @@ fn a_rescue_server_enters_the_origins_name_and_serves_who_comes_by_it() {
     crowd.leave();
     name_leads_to(&named, ALONE);
     news.is_normal_again();
+    // Resolvers remember: who still comes gets the site, and not alice's own.
+    let late = alice.get(&news.address.to_string(), &page(3));
+    assert_eq!(late.body, body_of("news", &page(3)).as_bytes());
 }
 
 #[test]

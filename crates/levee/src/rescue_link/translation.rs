@@ -19,6 +19,7 @@ pub(super) fn sos(call: RescueCall, key: FetchKey, tls: Option<u16>) -> Sos {
         ttl: call.ttl,
         beats: call.beats,
         drill: call.drill,
+        name_ttl: call.name_ttl,
         misses: call.misses,
         tls,
         version: VERSION,
@@ -36,6 +37,7 @@ pub(super) fn call(sos: Sos) -> RescueCall {
         ttl: sos.ttl,
         beats: sos.beats,
         drill: sos.drill,
+        name_ttl: sos.name_ttl,
         misses: sos.misses,
         tls: sos.tls,
     }

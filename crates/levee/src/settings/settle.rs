@@ -134,6 +134,7 @@ impl Settings {
         parameters.help = self.help.limits.clone();
         parameters.redirects = self.rescue.redirects;
         parameters.registry_period = self.rescue.registry_period;
+        parameters.name_ttl = self.name_ttl();
         parameters.crawler_share = self.crawlers.share;
         parameters.hot_spots = self.hot_spots.policy.clone();
         parameters

@@ -98,6 +98,7 @@ impl Server {
             ttl: None,
             beats: false,
             drill: None,
+            name_ttl: None,
             misses: Misses::Fetch,
         };
         let link = LinkId::Outbound(1);
@@ -128,6 +129,7 @@ fn sos(trust: &Trust, asked: &str) -> String {
         ttl: None,
         beats: false,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         version: 1,
         proof: None,

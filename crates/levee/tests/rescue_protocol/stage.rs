@@ -59,6 +59,7 @@ pub fn rescue_call() -> RescueCall {
         ttl: Some(Duration::from_secs(60)),
         beats: true,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use levee_vocab::HostName;
 
+use super::types::Settings;
 use super::values::Values;
 use crate::settings::read::Complaint;
 use crate::settings::table::SETTINGS;
@@ -36,6 +37,16 @@ impl DnsSettings {
             NameServer::Remote { .. } => None,
             NameServer::Own(own) => Some(own.listen),
         }
+    }
+}
+
+impl Settings {
+    /// How long others may remember who is in the site's name; none where rescue servers never are.
+    pub(super) fn name_ttl(&self) -> Option<Duration> {
+        let dns = self.dns.as_ref()?;
+        let https = self.tls.is_some() || self.acme.is_some();
+        let used = self.community.is_some() && !https;
+        used.then_some(dns.ttl)
     }
 }
 
