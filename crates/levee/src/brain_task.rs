@@ -382,6 +382,7 @@ impl BrainTask {
             parameters: self.brain.parameters(),
             configured_link: self.link_meter.is_none(),
             registry,
+            alias_names: self.community.as_ref().map(Community::alias_names),
             rescue_messages_refused: self.community.as_ref().map_or(0, Community::refused),
         };
         let view = self.brain.view();

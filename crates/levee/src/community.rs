@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use levee_control::{Input, Output};
 use levee_net::Shared;
-use levee_observe::RegistryStatus;
+use levee_observe::{AliasNamesStatus, RegistryStatus};
 use levee_vocab::{ByteRate, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::sync::mpsc;
 
+use crate::dns::AliasNames;
 use crate::registry_client::{Directory, RegistryClient};
 use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks, RescueWord};
 
@@ -29,6 +30,7 @@ pub struct Community {
     offer: Offer,
     events: mpsc::Sender<Input>,
     under_way: Arc<Shared<UnderWay>>,
+    alias_names: Option<AliasNames>,
 }
 
 /// What is registered beside d_free.
@@ -64,12 +66,25 @@ impl Community {
             offer,
             events,
             under_way: Arc::default(),
+            alias_names: None,
         }
+    }
+
+    /// The same, but each alias is registered in DNS before it is told.
+    #[must_use]
+    pub fn registering(mut self, alias_names: Option<AliasNames>) -> Self {
+        self.alias_names = alias_names;
+        self
     }
 
     /// Carries out `output` if it concerns the community. Gives what the Brain must be told at
     /// once.
     pub fn obey(&self, output: &Output) -> Option<Input> {
+        if let Some(names) = &self.alias_names
+            && names.hold(output, || (self.links.speaker(), self.events.clone()))
+        {
+            return None;
+        }
         match self.links.obey(output) {
             Obeyed::Passed => return None,
             Obeyed::Failed(input) => return Some(input),
@@ -96,6 +111,12 @@ impl Community {
     /// How it stands with the registry.
     pub fn registry_status(&self) -> RegistryStatus {
         self.registry.status()
+    }
+
+    /// How our aliases are found in DNS.
+    pub fn alias_names(&self) -> AliasNamesStatus {
+        let names = self.alias_names.as_ref();
+        names.map(AliasNames::status).unwrap_or_default()
     }
 
     /// Rescue messages that were refused.

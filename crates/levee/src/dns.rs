@@ -4,6 +4,7 @@
 //! its own watches the plans, and `levee_dns::Keeper` decides. Servers never speak to each other by
 //! names that rotate: addresses stand in SOS, its answer and the registry.
 
+mod alias_names;
 mod community_zone;
 mod name_task;
 mod own_server;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+pub use self::alias_names::AliasNames;
 use self::name_task::{NameState, NameTask};
 pub use self::own_server::NameSockets;
 use self::own_server::open_zone;

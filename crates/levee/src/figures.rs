@@ -14,7 +14,7 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency, Level, Lifetime,
+    AliasNamesStatus,     CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency, Level, Lifetime,
     LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
@@ -54,6 +54,13 @@ pub struct Figures {
     pub started: Timestamp,
 }
 
+/// How aliases are found, with the domain in which they lie.
+fn alias_names(surroundings: &Surroundings<'_>) -> Option<AliasNamesStatus> {
+    let mut names = surroundings.alias_names.clone()?;
+    names.domain = surroundings.parameters.alias_domain.to_string();
+    Some(names)
+}
+
 /// What the figures need beside the Brain and the counters.
 pub struct Surroundings<'a> {
     /// Settings in force.
@@ -62,6 +69,8 @@ pub struct Surroundings<'a> {
     pub configured_link: bool,
     /// How it stands with the registry.
     pub registry: RegistryStatus,
+    /// How aliases are found in DNS; none where there is no community.
+    pub alias_names: Option<AliasNamesStatus>,
     /// Rescue messages refused.
     pub rescue_messages_refused: u64,
 }
@@ -130,6 +139,7 @@ impl Figures {
             dns: self.dns.as_ref().map(|dns| dns.status()),
             help: self.help(view, surroundings, &calendar),
             trust: self.trust.status(),
+            alias_names: alias_names(surroundings),
         }
     }
 

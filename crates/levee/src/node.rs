@@ -40,7 +40,7 @@ use self::sockets::{Sockets, bind};
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
 use crate::community::{Community, Offer};
-use crate::dns::Dns;
+use crate::dns::{AliasNames, Dns};
 use crate::drill::DrillOffice;
 use crate::figures::Figures;
 use crate::https::Https;
@@ -374,7 +374,7 @@ impl Parts {
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (replicator, copied) = self.replicate(&front, &made, events.clone());
         let (scene, inspection, integrity) = self.open_inspection(&made, events.clone())?;
-        let community = self.join(sockets.rescue, &made, (events, integrity.clone()))?;
+        let community = self.join(sockets.rescue, &made, (events, integrity.clone()), plans_seen.clone())?;
         made.purges
             .open(&front, community.as_ref().map(Community::purge_line));
         let board = Arc::<StatusBoard>::default();
@@ -507,6 +507,7 @@ impl Parts {
         listener: Option<TcpListener>,
         made: &Made,
         (events, integrity): (mpsc::Sender<Input>, Option<Arc<IntegrityOffice>>),
+        plans: watch::Receiver<Arc<RoutePlan>>,
     ) -> Result<Option<Community>, String> {
         let Some(community) = &self.settings.community else {
             return Ok(None);
@@ -548,7 +549,9 @@ impl Parts {
             rescue: (self.address, community.rescue_listen.port()).into(),
             period: self.settings.rescue.registry_period,
         };
-        Ok(Some(Community::new(links, registry, offer, events)))
+        let names = AliasNames::start(&self.settings, self.address, plans)?;
+        let community = Community::new(links, registry, offer, events);
+        Ok(Some(community.registering(names)))
     }
 }
 

@@ -209,6 +209,53 @@ impl RescueLinks {
 
     /// Carries out what the Brain wants of its links. Never waits.
     pub fn obey(&self, output: &Output) -> Obeyed {
+        self.speaker().obey(output)
+    }
+
+    /// Who can say something later. Links do not end before it is dropped.
+    pub fn speaker(&self) -> Speaker {
+        Speaker {
+            orders: self.orders.clone(),
+            refusals: self.refusals.clone(),
+        }
+    }
+
+    /// How many links and messages were refused, by cause.
+    pub fn refusals(&self) -> Refusals {
+        self.refusals.clone()
+    }
+
+    /// How to report to origins.
+    pub fn word(&self) -> RescueWord {
+        RescueWord(self.orders.downgrade())
+    }
+
+    /// How to have our rescue servers purge.
+    pub fn purge_line(&self) -> PurgeLine {
+        self.purge_line.clone()
+    }
+
+    /// Takes no more calls, lets the links that are open say what they have been told to say, and
+    /// ends when all are closed. Set a deadline: a link that nobody shut down stays open.
+    ///
+    /// Dropped half-way, the links go on closing.
+    pub async fn finish(self) {
+        drop(self.orders);
+        // It ends by itself; a panic in it has been logged by the runtime.
+        let _ = self.task.await;
+    }
+}
+
+/// Carries out what the Brain wants of its links.
+#[derive(Debug)]
+pub struct Speaker {
+    orders: mpsc::Sender<Order>,
+    refusals: Refusals,
+}
+
+impl Speaker {
+    /// Carries out what the Brain wants of its links. Never waits.
+    pub fn obey(&self, output: &Output) -> Obeyed {
         let (link, order) = match output.clone() {
             Output::CallForHelp {
                 link,
@@ -251,31 +298,6 @@ impl RescueLinks {
                 Obeyed::Failed(failed)
             }
         }
-    }
-
-    /// How many links and messages were refused, by cause.
-    pub fn refusals(&self) -> Refusals {
-        self.refusals.clone()
-    }
-
-    /// How to report to origins.
-    pub fn word(&self) -> RescueWord {
-        RescueWord(self.orders.downgrade())
-    }
-
-    /// How to have our rescue servers purge.
-    pub fn purge_line(&self) -> PurgeLine {
-        self.purge_line.clone()
-    }
-
-    /// Takes no more calls, lets the links that are open say what they have been told to say, and
-    /// ends when all are closed. Set a deadline: a link that nobody shut down stays open.
-    ///
-    /// Dropped half-way, the links go on closing.
-    pub async fn finish(self) {
-        drop(self.orders);
-        // It ends by itself; a panic in it has been logged by the runtime.
-        let _ = self.task.await;
     }
 }
 

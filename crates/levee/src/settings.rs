@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    AcmeSettings, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content,
+    AcmeSettings, AliasZone, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content,
     CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HelpSettings,
     HotSpotSettings, IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameServer,
     OwnServer, Recognition, RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings,

@@ -35,7 +35,7 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page};
 pub use status::{
-    CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus,
+    AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus,
     HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level, Lifetime, LinkStatus,
     NameServerStatus, Peer, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus,
     TrustRefusal, TrustStatus, UpstreamStatus,

@@ -177,6 +177,7 @@ fn candidates(html: &mut Html, status: &Status) {
     } else if !status.candidates.is_empty() {
         html.markup("<p>Everybody whom we could ask helps already.</p>");
     }
+    dns::aliases(html, status);
     html.markup("</section>\n");
 }
 

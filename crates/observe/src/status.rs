@@ -92,6 +92,24 @@ pub struct Status {
     pub help: HelpStatus,
     /// The closed community; none in an open one.
     pub trust: Option<TrustStatus>,
+    /// How aliases are found in DNS; none where none are given out.
+    pub alias_names: Option<AliasNamesStatus>,
+}
+
+/// How aliases are found in DNS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AliasNamesStatus {
+    /// The domain under which they lie.
+    pub domain: String,
+    /// The name server where each is registered; empty where a wildcard record stands for all.
+    pub server: String,
+    /// Aliases that are registered.
+    pub registered: u64,
+    /// What went wrong last, and is tried again; empty where nothing did.
+    pub cause: String,
+    /// Calls for help that were declined because their alias could not be registered.
+    pub declined: u64,
 }
 
 /// The site's name in DNS.

@@ -171,3 +171,68 @@ fn a_wrong_key_is_named_and_the_rescue_goes_on_by_redirects() {
     assert_eq!(named.dig("news.localhost A"), ["127.0.0.1"]);
     crowd.leave();
 }
+
+/// A name server for aliases, whose key may change all of them or nothing.
+fn alias_server(granted: &str) -> Named {
+    Named::start_as(&Stage {
+        name: "localhost",
+        zone: Some(ZONE),
+        at: None,
+        statement: &format!("type primary; update-policy {{ grant community. {granted}; }};"),
+    })
+}
+
+/// The origin, and alice, who registers her aliases at `named`.
+fn registering_cast(named: &Named) -> (Town, Place, Place) {
+    let town = Town::new();
+    fs::write(town.folder.path().join("dns.key"), KEY).unwrap();
+    let dns = format!(
+        "[dns]\nalias_server = \"{}\"\nalias_key = \"../dns.key\"\n",
+        named.address()
+    );
+    let alice = town.start(&Draft {
+        rescue: dns.leak(),
+        ..ALICE
+    });
+    let news = town.start(&NEWS);
+    news.knows(&["alice"]);
+    (town, news, alice)
+}
+
+#[test]
+fn an_alias_is_in_dns_before_its_origin_knows_it_and_again_after_a_restart() {
+    let mut named = alias_server("zonesub A AAAA");
+    let (_town, news, mut alice) = registering_cast(&named);
+    let crowd = Crowd::send(&news, RUSH);
+    let alias = news.rescued_by("alice");
+    let name = alias.split(':').next().unwrap().to_owned();
+    let found = |named: &Named| named.dig(&format!("{name} A"));
+    assert_eq!(found(&named), ["127.0.0.1"]);
+    crowd.leave();
+    alice.kill();
+    named.kill();
+    alice.restart();
+    alice.wait("a failing registration", |status| {
+        let cause = status["alias_names"]["cause"].as_str().unwrap();
+        cause.contains("cannot be reached")
+    });
+    named.restart();
+    alice.wait("its alias in DNS", |status| {
+        status["alias_names"]["registered"] == 1 && status["alias_names"]["cause"] == ""
+    });
+    assert_eq!(found(&named), ["127.0.0.1"]);
+}
+
+#[test]
+fn an_origin_whose_alias_cannot_be_registered_is_declined_with_a_cause() {
+    let named = alias_server("name ns.localhost A");
+    let (_town, news, alice) = registering_cast(&named);
+    let crowd = Crowd::send(&news, RUSH);
+    let status = alice.wait("a declined call", |status| {
+        status["alias_names"]["declined"].as_u64() > Some(0)
+    });
+    let cause = status["alias_names"]["cause"].as_str().unwrap();
+    assert!(cause.contains("REFUSED"), "{cause}");
+    assert!(news.status()["rescue_servers"].as_array().unwrap().is_empty());
+    crowd.leave();
+}

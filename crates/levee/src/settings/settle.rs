@@ -27,7 +27,7 @@ use levee_vocab::{ByteRate, WebAddress};
 
 pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
 pub use self::crawlers::{CrawlerSettings, Recognition};
-pub use self::dns::{AnswerOrder, DnsSettings, NameServer, OwnServer};
+pub use self::dns::{AliasZone, AnswerOrder, DnsSettings, NameServer, OwnServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
 pub use self::help::HelpSettings;
 pub use self::hot_spots::{CopiedLinks, HotSpotSettings};
@@ -54,6 +54,8 @@ impl Settings {
         let acme = acme::acme(&values, &mut complaints);
         let tls = tls::tls(&values, acme.as_ref(), &mut complaints);
         let dns = dns::dns(&values, &mut complaints);
+        let alias_domain = community.as_ref().map(|community| &community.alias_domain);
+        let alias_zone = dns::alias_zone(&values, alias_domain, &mut complaints);
         let settings = Self {
             site: site(&values, content, &mut complaints),
             upstream: upstream::upstream(&values, &mut complaints),
@@ -66,6 +68,7 @@ impl Settings {
             },
             community,
             dns,
+            alias_zone,
             trust: trust::trust(&values, &mut complaints),
             rescue: rescue(&values),
             help: help::help(&values, &mut complaints),

@@ -199,6 +199,13 @@ settings! {
     "dns.ttl", Kind::Time, "30 s", "[1 s, 1 day]", Restart, "\"30 s\"",
     "How long resolvers may remember what we put into DNS: so long visitors still come to a rescue server that has left.";
 
+    "dns.alias_server", Kind::Socket, "", "", Restart, "\"192.0.2.55:53\"",
+    "Name server of the domain of our aliases, where each alias is registered before it is given out. Without it that domain must have a wildcard record (`*`) that leads here.";
+    "dns.alias_zone", Kind::Host, "", "", Restart, "\"example.net\"",
+    "Zone in which `community.alias_domain` lies; by default that domain.";
+    "dns.alias_key", Kind::Path, "", "", Restart, "\"aliases.key\"",
+    "File with the key for `dns.alias_server`, as `dns.key`.";
+
     "rescue.threshold_low", Kind::Share, "10 %", "(0 %, 20 %]", Reload, "\"10 %\"",
     "T_low: below it for `rescue.low_intervals`, help is let go.";
     "rescue.threshold_alert", Kind::Share, "50 %", "[40 %, 60 %]", Reload, "\"50 %\"",

@@ -53,3 +53,18 @@ pub(super) const CHANGES: Metric = Metric {
         }
     },
 };
+
+/// Aliases in DNS.
+pub(super) const DECLINED: Metric = Metric {
+    name: "levee_dns_declined_calls_total",
+    kind: Counter,
+    unit: "calls",
+    level: Operator,
+    help: "Calls for help that were declined because their alias could not be registered in DNS.",
+    labels: &[],
+    read: |s, out| {
+        if let Some(aliases) = &s.alias_names {
+            out.value(aliases.declined);
+        }
+    },
+};

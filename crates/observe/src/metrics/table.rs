@@ -59,6 +59,7 @@ pub(super) const METRICS: &[Metric] = &[
     dns::ENTERED,
     dns::CHANGES,
     dns::QUESTIONS,
+    dns::DECLINED,
     Metric {
         name: "levee_link_capacity_bytes_per_second",
         kind: Gauge,

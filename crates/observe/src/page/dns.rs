@@ -4,6 +4,32 @@ use crate::html::Html;
 use crate::status::Status;
 use crate::words;
 
+/// How our aliases are found; shown where any are given out.
+pub(super) fn aliases(html: &mut Html, status: &Status) {
+    let Some(aliases) = &status.alias_names else {
+        return;
+    };
+    html.markup("<p>Aliases lie under ").text(&aliases.domain);
+    match aliases.server.is_empty() {
+        true => html
+            .markup(", which must have a wildcard record that leads here: <code>*.")
+            .text(&aliases.domain)
+            .markup("</code>."),
+        false => html
+            .markup(" and are registered at ")
+            .text(&aliases.server)
+            .markup(" before they are given out: ")
+            .text(words::count(aliases.registered))
+            .markup(" now."),
+    };
+    if !aliases.cause.is_empty() {
+        html.markup(" <strong>That fails:</strong> <q>")
+            .text(&aliases.cause)
+            .markup("</q>. Calls for help are declined meanwhile.");
+    }
+    html.markup("</p>");
+}
+
 /// Shown where the name is kept.
 pub(super) fn section(html: &mut Html, status: &Status) {
     let Some(dns) = &status.dns else { return };

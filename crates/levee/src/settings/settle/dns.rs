@@ -88,6 +88,19 @@ pub enum AnswerOrder {
     Weighted,
 }
 
+/// Where aliases are registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AliasZone {
+    /// The name server.
+    pub server: SocketAddr,
+    /// The zone in which they lie.
+    pub zone: HostName,
+    /// File of the key.
+    pub key: PathBuf,
+    /// How long others may remember them.
+    pub ttl: Duration,
+}
+
 /// Shortest and longest TTL: shorter than a second is no TTL, and longer than a day no help.
 const TTL_MIN: Duration = Duration::from_secs(1);
 const TTL_MAX: Duration = Duration::from_secs(86_400);
@@ -214,8 +227,7 @@ fn zone(
         }
         return zone;
     };
-    let rest = site.as_str().strip_suffix(zone.as_str());
-    if rest.is_none_or(|rest| !rest.is_empty() && !rest.ends_with('.')) {
+    if !lies_in(site, &zone) {
         let text = format!("dns.zone: site.name `{site}` does not lie in zone `{zone}`");
         complain("dns.zone", text);
         return None;
@@ -223,11 +235,60 @@ fn zone(
     Some(zone)
 }
 
+/// Where the aliases of a server whose aliases lie in `domain` are registered.
+pub(super) fn alias_zone(
+    values: &Values<'_>,
+    domain: Option<&HostName>,
+    complaints: &mut Vec<Complaint>,
+) -> Option<AliasZone> {
+    let mut complain = |name: &str, text: &str| {
+        let (line, text) = (values.file.line(name), format!("{name}: {text}"));
+        complaints.push(Complaint { line, text });
+    };
+    let Some(server) = values.given_socket("dns.alias_server") else {
+        for name in ["dns.alias_zone", "dns.alias_key"] {
+            if values.file.given(name).is_some() {
+                complain(name, "does nothing without dns.alias_server");
+            }
+        }
+        return None;
+    };
+    let Some(domain) = domain else {
+        complain("dns.alias_server", "a site without a community gives out no aliases");
+        return None;
+    };
+    let zone = values.hosts("dns.alias_zone").into_iter().next();
+    let zone = zone.unwrap_or_else(|| domain.clone());
+    if !lies_in(domain, &zone) {
+        complain("dns.alias_zone", "community.alias_domain does not lie in it");
+    }
+    let key = values.path("dns.alias_key");
+    if key.is_none() {
+        let text = "updates must be signed; give the key as dns.alias_key = \"aliases.key\"";
+        complain("dns.alias_server", text);
+    }
+    Some(AliasZone {
+        server,
+        zone,
+        key: key?,
+        ttl: values.time("dns.ttl"),
+    })
+}
+
+/// Whether `name` is `zone` or lies below it.
+fn lies_in(name: &HostName, zone: &HostName) -> bool {
+    let rest = name.as_str().strip_suffix(zone.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
 /// Settings of DNS where nobody is told what to do with them.
 fn complain_of_idle(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
     let given = |name: &str| values.file.given(name).is_some();
     let names = SETTINGS.iter().map(|setting| setting.name);
-    for name in names.filter(|name| name.starts_with("dns.") && given(name)) {
+    // Those of aliases go by themselves, and the TTL is theirs as well.
+    let ours = |name: &&str| name.starts_with("dns.") && !name.starts_with("dns.alias_");
+    let aliases = given("dns.alias_server");
+    for name in names.filter(|name| ours(name) && given(name) && !(aliases && *name == "dns.ttl")) {
         complaints.push(Complaint {
             line: values.file.line(name),
             text: format!(

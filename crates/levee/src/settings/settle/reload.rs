@@ -38,6 +38,7 @@ impl Settings {
             "admin.listen": admin;
             "admin.names": admin_names;
             "[dns]": dns;
+            "dns.alias_server": alias_zone;
             "[log]": log;
             "[integrity]": integrity;
             "state.folder": state_folder;

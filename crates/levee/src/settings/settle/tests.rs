@@ -336,3 +336,19 @@ fn orders_that_cannot_succeed_are_told_before_anybody_is_asked() {
     let idle = idle.expect_err("nobody has agreed");
     assert!(idle[0].contains("without acme.agree = true"), "{idle:?}");
 }
+
+#[test]
+fn aliases_are_registered_in_the_zone_where_they_lie() {
+    let site = "[site]\nfolder = \"p\"\n";
+    let community =
+        "[community]\nregistry = \"192.0.2.7:7070\"\nalias_domain = \"a.example.net\"\n";
+    let dns = "[dns]\nalias_server = \"192.0.2.55:53\"\n";
+    let good = format!("{site}{community}{dns}alias_key = \"k\"\nttl = \"60 s\"\n");
+    let zone = settle(&good).expect("good").alias_zone.expect("a zone");
+    assert_eq!(zone.zone.as_str(), "a.example.net");
+    check_told(&format!("{site}{dns}"), &["gives out no aliases"]);
+    check_told(&format!("{site}{community}{dns}"), &["dns.alias_key ="]);
+    let other = format!("{site}{community}{dns}alias_key = \"k\"\nalias_zone = \"b.net\"\n");
+    check_told(&other, &["does not lie in it"]);
+    check_told(&format!("{site}[dns]\nalias_key = \"k\"\n"), &["without dns.alias_server"]);
+}

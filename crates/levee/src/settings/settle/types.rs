@@ -12,7 +12,7 @@ use levee_vocab::{AddressBlock, ByteRate, HostName};
 
 use super::acme::AcmeSettings;
 use super::crawlers::CrawlerSettings;
-use super::dns::DnsSettings;
+use super::dns::{AliasZone, DnsSettings};
 use super::help::HelpSettings;
 use super::hot_spots::HotSpotSettings;
 use super::integrity::IntegritySettings;
@@ -43,6 +43,8 @@ pub struct Settings {
     pub community: Option<CommunitySettings>,
     /// The zone of its name; none where it is left alone.
     pub dns: Option<DnsSettings>,
+    /// Where its aliases are registered; none where a wildcard record stands for them.
+    pub alias_zone: Option<AliasZone>,
     /// Whom it trusts there.
     pub trust: TrustSettings,
     /// Rescue control.
