@@ -545,7 +545,10 @@ mod tests {
         assert!(is_served(&aliases, 1, 31));
         assert!(!is_served(&aliases, 1, 32));
         assert!(is_served(&aliases, 2, 3601));
-        assert!(!is_served(&aliases, 2, 3602), "nobody is held to it for ever");
+        assert!(
+            !is_served(&aliases, 2, 3602),
+            "nobody is held to it for ever"
+        );
     }
 
     #[test]

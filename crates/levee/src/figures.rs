@@ -14,8 +14,8 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    AliasNamesStatus,     CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency, Level, Lifetime,
-    LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    AliasNamesStatus, CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency,
+    Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_vocab::{LinkId, Timestamp};

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 pub use read::{Complaint, SettingsFile};
 pub use settle::{
-    AcmeSettings, AliasZone, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings, Content,
-    CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HelpSettings,
+    AcmeSettings, AliasZone, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings,
+    Content, CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HelpSettings,
     HotSpotSettings, IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameServer,
     OwnServer, Recognition, RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings,
     UnknownHost, UpstreamTable,

@@ -50,11 +50,16 @@ prop_compose! {
         ttl in option::of(seconds()),
         beats in any::<bool>(),
         drill in option::of(seconds()),
+        name_ttl in option::of(seconds()),
         misses in prop_oneof![Just(Misses::Fetch), Just(Misses::SendBack)],
         tls in option::of(1_u16..),
         version in any::<u32>(),
     ) -> Sos {
-        Sos { origin, address, idle_max, key, ttl, beats, drill, misses, tls, version, proof: None }
+        Sos {
+            origin, address, idle_max, key, ttl, beats, drill, name_ttl, misses, tls,
+            version,
+            proof: None,
+        }
     }
 }
 

@@ -233,6 +233,11 @@ fn an_origin_whose_alias_cannot_be_registered_is_declined_with_a_cause() {
     });
     let cause = status["alias_names"]["cause"].as_str().unwrap();
     assert!(cause.contains("REFUSED"), "{cause}");
-    assert!(news.status()["rescue_servers"].as_array().unwrap().is_empty());
+    assert!(
+        news.status()["rescue_servers"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
     crowd.leave();
 }

@@ -140,11 +140,17 @@ impl AliasNames {
         (speaker, events): (Speaker, mpsc::Sender<Input>),
     ) {
         let name = DomainName::from(&alias);
-        let entered = timeout(self.0.wait, self.0.zone.change(self.enter(&[name.clone()])));
+        let entered = timeout(
+            self.0.wait,
+            self.0.zone.change(self.enter(std::slice::from_ref(&name))),
+        );
         let entered = match entered.await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Err(format!("no answer within {:.1} s", self.0.wait.as_secs_f64())),
+            Err(_) => Err(format!(
+                "no answer within {:.1} s",
+                self.0.wait.as_secs_f64()
+            )),
         };
         let is_wanted = self.0.state.with(|state| {
             match &entered {
@@ -247,5 +253,7 @@ fn clear(name: &DomainName) -> [Edit; 2] {
 /// The aliases of a plan, those that lead back included: their visitors must still find us.
 fn aliases(plan: &RoutePlan) -> BTreeSet<DomainName> {
     let origins = plan.hosts.origins.iter();
-    origins.map(|origin| DomainName::from(&origin.alias)).collect()
+    origins
+        .map(|origin| DomainName::from(&origin.alias))
+        .collect()
 }

@@ -254,13 +254,19 @@ pub(super) fn alias_zone(
         return None;
     };
     let Some(domain) = domain else {
-        complain("dns.alias_server", "a site without a community gives out no aliases");
+        complain(
+            "dns.alias_server",
+            "a site without a community gives out no aliases",
+        );
         return None;
     };
     let zone = values.hosts("dns.alias_zone").into_iter().next();
     let zone = zone.unwrap_or_else(|| domain.clone());
     if !lies_in(domain, &zone) {
-        complain("dns.alias_zone", "community.alias_domain does not lie in it");
+        complain(
+            "dns.alias_zone",
+            "community.alias_domain does not lie in it",
+        );
     }
     let key = values.path("dns.alias_key");
     if key.is_none() {

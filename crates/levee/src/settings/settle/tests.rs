@@ -350,5 +350,8 @@ fn aliases_are_registered_in_the_zone_where_they_lie() {
     check_told(&format!("{site}{community}{dns}"), &["dns.alias_key ="]);
     let other = format!("{site}{community}{dns}alias_key = \"k\"\nalias_zone = \"b.net\"\n");
     check_told(&other, &["does not lie in it"]);
-    check_told(&format!("{site}[dns]\nalias_key = \"k\"\n"), &["without dns.alias_server"]);
+    check_told(
+        &format!("{site}[dns]\nalias_key = \"k\"\n"),
+        &["without dns.alias_server"],
+    );
 }
