@@ -374,7 +374,12 @@ impl Parts {
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (replicator, copied) = self.replicate(&front, &made, events.clone());
         let (scene, inspection, integrity) = self.open_inspection(&made, events.clone())?;
-        let community = self.join(sockets.rescue, &made, (events, integrity.clone()), plans_seen.clone())?;
+        let community = self.join(
+            sockets.rescue,
+            &made,
+            (events, integrity.clone()),
+            plans_seen.clone(),
+        )?;
         made.purges
             .open(&front, community.as_ref().map(Community::purge_line));
         let board = Arc::<StatusBoard>::default();
