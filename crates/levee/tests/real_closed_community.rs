@@ -30,6 +30,7 @@ fn sos(origin: &Trust, asked: &str) -> String {
         ttl: None,
         beats: false,
         drill: None,
+        name_ttl: None,
         misses: Misses::Fetch,
         version: 1,
         proof: None,
