@@ -35,10 +35,10 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page};
 pub use status::{
-    AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus,
-    HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level, Lifetime, LinkStatus,
-    NameServerStatus, Peer, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus,
-    TrustRefusal, TrustStatus, UpstreamStatus,
+    AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus,
+    DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level,
+    Lifetime, LinkStatus, NameServerStatus, Peer, Rates, RefusedSite, RegistryPlace,
+    RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 
