@@ -260,7 +260,13 @@ impl Watched {
         let (view, plan) = (self.brain.view(), self.brain.plan());
         let live = plan.hosts.origins.iter();
         let live = live
-            .filter(|route| route.phase == OriginPhase::Live)
+            .filter(|route| match route.phase {
+                // Who has died with a permit is still rescued.
+                OriginPhase::Live | OriginPhase::Orphaned { .. } => true,
+                OriginPhase::Ending { .. }
+                | OriginPhase::Expired { .. }
+                | OriginPhase::Restored { .. } => false,
+            })
             .count();
         assert_eq!(plan.redirect.is_some(), view.state == ServerState::Sos);
         assert_eq!(live, view.origins.len());

@@ -374,14 +374,9 @@ impl Parts {
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (replicator, copied) = self.replicate(&front, &made, events.clone());
         let (scene, inspection, integrity) = self.open_inspection(&made, events.clone())?;
-        let community = self.join(
-            sockets.rescue,
-            &made,
-            (events, integrity.clone()),
-            plans_seen.clone(),
-        )?;
-        made.purges
-            .open(&front, community.as_ref().map(Community::purge_line));
+        let told = (events, integrity.clone());
+        let community = self.join(sockets.rescue, &made, told, plans_seen.clone())?;
+        made.purges.open(&front, community.as_ref());
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
         let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;

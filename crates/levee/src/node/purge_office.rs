@@ -10,6 +10,7 @@ use http::StatusCode;
 use levee_proxy::{Fetcher, Front, PurgeInlet, Reply, Spaces};
 use levee_vocab::Purge;
 
+use crate::community::Community;
 use crate::purge_report::{PurgeAnswers, PurgeReport};
 use crate::rescue_link::PurgeLine;
 
@@ -33,11 +34,11 @@ impl PurgeOffice {
     }
 
     /// Whose files are to be looked at again, and how to reach our rescue servers.
-    pub fn open(&self, front: &Arc<Front>, line: Option<PurgeLine>) {
+    pub fn open(&self, front: &Arc<Front>, community: Option<&Community>) {
         // Both are told once.
         let _ = self.front.set(Arc::downgrade(front));
-        if let Some(line) = line {
-            let _ = self.line.set(line);
+        if let Some(community) = community {
+            let _ = self.line.set(community.purge_line());
         }
     }
 
