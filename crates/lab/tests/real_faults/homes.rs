@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::crowd::{Crowd, assert_nobody_is_led_astray};
 use crate::http;
-use crate::stage::{ALICE, BOB, Draft, NEWS, Place, Town, until};
+use crate::stage::{ALICE, BOB, Draft, NEWS, Place, Town, UNSEEN, until};
 
 /// Visitors a second for whom two of the three are not enough.
 const CROWD: u32 = 60;
@@ -25,13 +25,17 @@ type Member = (Place, String);
 
 fn cast() -> (Town, Place, Crowd, Vec<Member>) {
     let town = Town::new();
-    let small = |draft: Draft, link| Draft { link, ..draft };
+    let small = |draft: Draft, link| Draft {
+        link,
+        rescue: UNSEEN,
+        ..draft
+    };
     let members = [
         town.start(&small(ALICE, "220 kB/s")),
         town.start(&small(BOB, "210 kB/s")),
         town.start(&small(CAROL, "200 kB/s")),
     ];
-    let logged = "[log]\naccess = \"access.log\"";
+    let logged = "[integrity]\nsampling = \"0 s\"\n[log]\naccess = \"access.log\"";
     let news = town.start(&Draft {
         rescue: logged,
         ..NEWS

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::crowd::{Crowd, assert_all_are_right, assert_nobody_is_led_astray};
-use crate::stage::{ALICE, Draft, NEWS, PAGES, Place, RUSH, Town, body_of, page, until};
+use crate::stage::{ALICE, Draft, NEWS, PAGES, Place, RUSH, Town, UNSEEN, body_of, page, until};
 
 /// A second site that is overrun, with the same paths.
 const BLOG: Draft = Draft {
@@ -63,9 +63,12 @@ fn never_both(status: &serde_json::Value) {
 #[test]
 fn two_origins_at_one_rescue_server_never_mix() {
     let town = Town::new();
-    let alice = town.start(&ALICE);
+    let alice = town.start(&Draft {
+        rescue: UNSEEN,
+        ..ALICE
+    });
     // Neither may ask the other.
-    let alone = "[help]\norigins_max = 0";
+    let alone = "[integrity]\nsampling = \"0 s\"\n[help]\norigins_max = 0";
     let draft = |draft| Draft {
         rescue: alone,
         ..draft

@@ -66,6 +66,9 @@ pub const UNPERMITTING: Draft = Draft {
     rescue: "[integrity]\npermit = \"0 s\"\n",
     ..NEWS
 };
+/// Settings of those whom nobody looks at: a look comes as a browser, for which a rescue server
+/// fetches a page once more, and here fetches are counted.
+pub const UNSEEN: &str = "[integrity]\nsampling = \"0 s\"\n";
 /// A member who can carry the whole crowd, and is asked first.
 pub const ALICE: Draft = Draft {
     name: "alice",
