@@ -104,6 +104,8 @@ fn an_alias_serves_reads_sends_writes_home_and_leads_back_when_it_is_over() {
     assert_eq!((page.header("link"), page.header("x-robots-tag")), ("", ""));
 
     until("the end of the crowd", || crowd.is_over().then_some(()));
+    // Not by asking for pages meanwhile: a rescue goes on while its rescue servers carry much.
+    origin.wait("a site at rest", |status| status["state"] == "normal");
     let way_back = until("an alias that leads back", || {
         Some(http::get(helper.socket(), &alias, &target, "")).filter(|page| page.status == 302)
     });
