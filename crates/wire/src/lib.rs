@@ -8,6 +8,8 @@
 
 mod address_range;
 mod back;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod grammar;
 mod integrity_words;
 mod line;

@@ -1,0 +1,4 @@
+//! Lines between servers and registries. The property stands in `crates/wire/src/fuzzing.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| levee_wire::fuzzing::lines(data));
