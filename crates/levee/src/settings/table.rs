@@ -176,7 +176,7 @@ settings! {
     "File with the authority's member list, read again when it changes. Only needed where no registry hands out the list.";
     "integrity.permit", Kind::Time, "1 h", "at most 24 h", Restart, "\"4 h\"",
     "How long rescue servers may show what they have of this site after it has died. Renewed while it lives; zero for not at all.";
-    "integrity.sampling", Kind::Time, "2 s", "", Restart, "\"10 s\"",
+    "integrity.sampling", Kind::Time, "10 s", "", Restart, "\"5 s\"",
     "Time between two looks at what rescue servers deliver for this site, and at what others deliver for sites that this one helps. Zero for none.";
 
     "community.drills", Kind::Flag, "true", "", Reload, "false",
