@@ -62,19 +62,7 @@ pub async fn reload(admin: SocketAddr) -> Result<String, String> {
 ///
 /// Cancel safety: dropped half-way, the member may be forgiven or not.
 pub async fn forgive(admin: SocketAddr, member: &HostName) -> Result<String, String> {
-    let request = http::Request::post(format!("/-/forgive?member={member}"));
-    let request = request.header("host", admin.to_string());
-    let request = request.body(Full::default());
-    let request = request.map_err(|error| error.to_string())?;
-    let answer = timeout(ANSWER_MAX, ask(admin, request, BYTES_MAX)).await;
-    let (status, body) = answer
-        .map_err(|_| late(admin, ANSWER_MAX))?
-        .map_err(|error| absent(admin, &error))?;
-    let text = String::from_utf8_lossy(&body).trim_end().to_owned();
-    match status.is_success() {
-        true => Ok(text),
-        false => Err(text),
-    }
+    post(admin, &format!("/-/forgive?member={member}")).await
 }
 
 /// Has the server purge; gives what became of it.
