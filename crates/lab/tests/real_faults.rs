@@ -19,6 +19,8 @@ mod disk;
 mod dns;
 #[path = "real_faults/drill.rs"]
 mod drill;
+#[path = "real_faults/far_network.rs"]
+mod far_network;
 #[path = "real_faults/homes.rs"]
 mod homes;
 #[path = "real_faults/http.rs"]

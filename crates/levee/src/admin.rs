@@ -25,6 +25,8 @@ use levee_vocab::{HostName, Purge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 
+pub(crate) use routes::{Answer, HTML, JSON, TEXT, whole};
+
 use crate::drill::DrillDesk;
 use crate::purge_report::PurgeReport;
 

@@ -140,6 +140,7 @@ impl Figures {
             help: self.help(view, surroundings, &calendar),
             trust: self.trust.status(),
             alias_names: alias_names(surroundings),
+            mesh: None,
         }
     }
 

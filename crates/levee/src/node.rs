@@ -447,7 +447,7 @@ impl Parts {
         log: &AccessLog,
         (plans, further): (watch::Receiver<Arc<RoutePlan>>, Vec<JoinHandle<()>>),
     ) -> Vec<JoinHandle<()>> {
-        let sources = list_sources(&self.settings);
+        let sources = list_sources(&self.settings, &self.registries);
         let mut tasks = vec![
             tokio::spawn(take_over.learn_names(plans.clone())),
             tokio::spawn(log_hand_over::run(log.clone(), plans)),

@@ -1,12 +1,14 @@
 //! Finds the registries of the community (R11): by DNS SRV, and by a list from the settings.
 //!
-//! Those that DNS names come first, in the order of RFC 2782, then those of the list. Names are
-//! looked up again every minute, so a registry may move; what was found last stays while DNS is
-//! away. Servers rotate SRV records like any others, so the order is made here: anew when the
-//! records change, and not at each look.
+//! Those that DNS names come first, in the order of RFC 2782, then those of the list. DNS is asked
+//! again when its records have lived out their time, after a minute at the latest, so a registry
+//! may move; what was found last stays while DNS is away, name by name. Servers rotate SRV records
+//! like any others, so the order is made here: anew when the records change, and not at each look.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hickory_resolver::TokioResolver;
 use hickory_resolver::proto::rr::RData;
@@ -14,6 +16,7 @@ use hickory_resolver::proto::rr::RecordType;
 use levee_vocab::{HostName, Random};
 use tokio::net::lookup_host;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -80,6 +83,7 @@ pub fn start(
         random,
         records: Vec::new(),
         ordered: Vec::new(),
+        addresses: BTreeMap::new(),
         known,
     };
     tokio::spawn(finder.run());
@@ -116,7 +120,15 @@ struct Finder {
     records: Vec<ServiceRecord>,
     /// The same in the order in which they are tried.
     ordered: Vec<ServiceRecord>,
+    /// What each place was found to stand for last.
+    addresses: BTreeMap<String, Vec<SocketAddr>>,
     known: watch::Sender<Found>,
+}
+
+/// What DNS says of a domain, and for how long.
+struct Said {
+    records: Vec<ServiceRecord>,
+    valid_until: Instant,
 }
 
 impl Finder {
@@ -128,12 +140,7 @@ impl Finder {
                 .iter()
                 .any(|place| place.parse::<SocketAddr>().is_err());
         loop {
-            let found = self.look().await;
-            let pause = if found.trouble.is_empty() {
-                LOOK_PERIOD
-            } else {
-                RETRY_PAUSE
-            };
+            let (found, pause) = self.look().await;
             self.tell(found);
             if !needs_looks {
                 return self.known.closed().await;
@@ -145,34 +152,73 @@ impl Finder {
         }
     }
 
-    async fn look(&mut self) -> Found {
+    /// What is known now, and the pause before the next look.
+    async fn look(&mut self) -> (Found, Duration) {
         let mut found = Found::default();
+        let mut pause = LOOK_PERIOD;
         if let Some(domain) = self.places.domain.clone() {
             match timeout(LOOK_WAIT, self.ask(&domain)).await {
-                Ok(Ok(records)) => self.take(records),
+                Ok(Ok(said)) => {
+                    let lives = said.valid_until.saturating_duration_since(Instant::now());
+                    pause = lives.clamp(LOOK_PERIOD_MIN, LOOK_PERIOD);
+                    self.take(said.records);
+                }
                 Ok(Err(trouble)) => found.trouble = trouble,
                 Err(_) => found.trouble = format!("DNS does not answer for {SERVICE}.{domain}"),
             }
         }
         let named = self.ordered.iter();
         let named = named.map(|record| format!("{}:{}", record.target, record.port));
-        for place in named.chain(self.places.list.iter().cloned()) {
-            match timeout(LOOK_WAIT, lookup_host(place.as_str())).await {
-                Ok(Ok(addresses)) => {
-                    for address in addresses {
-                        if !found.registries.contains(&address) {
-                            found.registries.push(address);
-                        }
-                    }
-                }
-                Ok(Err(error)) => found.trouble = format!("registry {place}: {error}"),
-                Err(_) => found.trouble = format!("registry {place}: DNS does not answer"),
+        let places: Vec<String> = named.chain(self.places.list.iter().cloned()).collect();
+        let looked = self.look_up(&places).await;
+        if let Err(trouble) = looked
+            && found.trouble.is_empty()
+        {
+            found.trouble = trouble;
+        }
+        self.addresses.retain(|place, _| places.contains(place));
+        let addresses = places.iter().filter_map(|place| self.addresses.get(place));
+        for address in addresses.flatten() {
+            if !found.registries.contains(address) {
+                found.registries.push(*address);
             }
         }
-        found
+        if !found.trouble.is_empty() {
+            pause = RETRY_PAUSE;
+        }
+        (found, pause)
     }
 
-    async fn ask(&mut self, domain: &HostName) -> Result<Vec<ServiceRecord>, String> {
+    /// Looks all `places` up at the same time. Where that fails, what was found before stays.
+    async fn look_up(&mut self, places: &[String]) -> Result<(), String> {
+        let mut looks = JoinSet::new();
+        for place in places.iter().cloned() {
+            looks.spawn(async move {
+                let looked = timeout(NAME_WAIT, addresses_of(&place)).await;
+                (place, looked)
+            });
+        }
+        let mut trouble = BTreeMap::new();
+        while let Some(looked) = looks.join_next().await {
+            // Fails only when this runtime stops.
+            let Ok((place, looked)) = looked else {
+                continue;
+            };
+            let told = match looked {
+                Ok(Ok(addresses)) => {
+                    self.addresses.insert(place, addresses);
+                    continue;
+                }
+                Ok(Err(error)) => format!("registry {place}: {error}"),
+                Err(_) => format!("registry {place}: DNS does not answer"),
+            };
+            trouble.insert(place, told);
+        }
+        // The same sentence each time, whoever answers first.
+        trouble.into_values().next().map_or(Ok(()), Err)
+    }
+
+    async fn ask(&mut self, domain: &HostName) -> Result<Said, String> {
         let name = format!("{SERVICE}.{domain}.");
         if self.resolver.is_none() {
             let builder = TokioResolver::builder_tokio().map_err(|error| error.to_string())?;
@@ -195,7 +241,10 @@ impl Finder {
         });
         // A lone dot says that there is none.
         let records = records.filter(|record| !record.target.is_empty());
-        Ok(records.take(RECORDS_MAX).collect())
+        Ok(Said {
+            records: records.take(RECORDS_MAX).collect(),
+            valid_until: answer.valid_until(),
+        })
     }
 
     fn take(&mut self, mut records: Vec<ServiceRecord>) {
@@ -226,13 +275,22 @@ impl Finder {
     }
 }
 
+async fn addresses_of(place: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok(lookup_host(place).await?.collect())
+}
+
 /// What SRV records are asked for (RFC 2782: service and protocol before the domain).
 const SERVICE: &str = "_levee-registry._tcp";
 /// A community has a few registries.
 const RECORDS_MAX: usize = 16;
+/// The addresses of names are looked up as often too, and their records live as long as they like.
 const LOOK_PERIOD: Duration = Duration::from_secs(60);
+/// However short the records live: a community of a thousand sites asks 500 times a second.
+const LOOK_PERIOD_MIN: Duration = Duration::from_secs(2);
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 const LOOK_WAIT: Duration = Duration::from_secs(5);
+/// The system's resolver turns to the second name server when the first has been silent for 5 s.
+const NAME_WAIT: Duration = Duration::from_secs(12);
 
 #[cfg(test)]
 mod tests {
@@ -246,6 +304,31 @@ mod tests {
             port: 7070,
             target,
         }
+    }
+
+    #[tokio::test]
+    async fn a_place_that_cannot_be_looked_up_any_more_stays_where_it_was() {
+        let (known, _found) = watch::channel(Found::default());
+        let places = ["127.0.0.1:7070", "a place without a port"].map(str::to_owned);
+        let old: SocketAddr = "192.0.2.7:7070".parse().expect("an address");
+        let mut finder = Finder {
+            places: RegistryPlaces {
+                list: places.to_vec(),
+                domain: None,
+            },
+            resolver: None,
+            random: Random::from_seed(1),
+            records: vec![],
+            ordered: vec![],
+            addresses: BTreeMap::from([(places[1].clone(), vec![old])]),
+            known,
+        };
+        let (found, pause) = finder.look().await;
+        let first: SocketAddr = places[0].parse().expect("an address");
+        assert_eq!(found.registries, [first, old]);
+        let told = "registry a place without a port: ";
+        assert!(found.trouble.starts_with(told), "{}", found.trouble);
+        assert_eq!(pause, RETRY_PAUSE);
     }
 
     #[test]

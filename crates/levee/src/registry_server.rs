@@ -14,6 +14,7 @@ mod linking;
 mod peers;
 mod pump;
 mod status;
+mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::Clock;
+use levee_observe::MeshStatus;
 use levee_registry::{
     Asker, Change, LinkCounts, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, RegistryLimits, Side,
 };
@@ -40,7 +42,8 @@ use crate::trust::{Trust, unix_now};
 pub use admin::serve_status;
 use connection::{Connection, End, Home};
 use peers::{OpenLink, Peers};
-pub use status::{MeshStatus, PeerStatus, StatusDesk};
+pub use status::StatusDesk;
+use tally::Tally;
 
 /// What a registry on a socket needs to know.
 #[derive(Clone, Debug)]
@@ -134,6 +137,7 @@ pub async fn run_with(
             .map_or_else(|_| String::new(), |a| a.to_string()),
         begun: Clock.now(),
         counts: Counts::default(),
+        tally: Arc::default(),
         settings,
         trust,
         events,
@@ -201,7 +205,10 @@ struct Question {
 #[derive(Clone, Debug, Default)]
 struct Counts {
     requests: u64,
-    refused: BTreeMap<Refusal, u64>,
+    /// By the code of the answer: a refusal may hold a stamp, of which there are too many.
+    refused: BTreeMap<u16, u64>,
+    /// Connections that were cut off or never taken.
+    dropped: u64,
     /// Of links that have ended.
     links: LinkCounts,
 }
@@ -219,6 +226,7 @@ struct Server {
     address: String,
     begun: Timestamp,
     counts: Counts,
+    tally: Arc<Tally>,
     settings: RegistryServerSettings,
     trust: Arc<Trust>,
     events: mpsc::Sender<Event>,
@@ -278,6 +286,7 @@ impl Server {
             own: self.own,
             events: self.events.clone(),
             trust: Arc::clone(&self.trust),
+            tally: Arc::clone(&self.tally),
             settings: self.settings.clone(),
         };
         let task = self.tasks.spawn(Connection::hold(stream, address, home));
@@ -331,7 +340,7 @@ impl Server {
             match output {
                 MeshOutput::Answer { connection, reply } => {
                     if let Reply::Refused(refusal) = &reply {
-                        *self.counts.refused.entry(*refusal).or_default() += 1;
+                        *self.counts.refused.entry(refusal.code()).or_default() += 1;
                     }
                     if let Some(answer) = self.waiting.remove(&connection) {
                         // Who has hung up does not want to know.
@@ -362,6 +371,7 @@ impl Server {
     }
 
     fn warn(&mut self, address: SocketAddr, why: &str) {
+        self.counts.dropped += 1;
         if self.warnings.take(Clock.now()) {
             warn!(%address, "connection to the registry dropped: {why}");
         }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use levee_net::Inherited;
 use levee_observe::{LoggingStyle, start_logging};
 use levee_registry::{PrivateAddresses, RegistryLimits};
+use levee_vocab::Random;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,6 +21,7 @@ use crate::command::{NameServerOrder, Registry, Serve};
 use crate::dns;
 use crate::explain::told;
 use crate::node::Node;
+use crate::registry_finder::{self, KnownRegistries, RegistryPlaces};
 use crate::registry_server::{self, RegistryServerSettings};
 use crate::settings::{Complaint, Settings, SettingsFile, TrustSettings, read_text};
 use crate::trust::{ListSources, Trust, keep_list};
@@ -66,10 +68,6 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
         ..settings.limits
     };
     let trust = trust(registry)?;
-    let sources = ListSources {
-        registries: registry.peer.clone(),
-        period: LIST_PERIOD,
-    };
     settings.peers.clone_from(&registry.peer);
     small_runtime()?.block_on(async {
         let listener = TcpListener::bind(registry.listen)
@@ -87,6 +85,10 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
                 _ = stop.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
+        };
+        let sources = ListSources {
+            registries: list_registries(registry, &trust),
+            period: LIST_PERIOD,
         };
         let list = tokio::spawn(keep_list(Arc::clone(&trust), sources));
         let parts = (listener, settings, trust);
@@ -116,6 +118,18 @@ fn trust(registry: &Registry) -> Result<Arc<Trust>, String> {
         members: registry.members.clone(),
     };
     Trust::open(&settings, state).map(Arc::new)
+}
+
+/// Where a registry asks for newer member lists: nowhere in an open community, which has none.
+fn list_registries(registry: &Registry, trust: &Trust) -> KnownRegistries {
+    if !trust.is_closed() {
+        return registry_finder::fixed(vec![]);
+    }
+    let places = RegistryPlaces {
+        list: registry.peer.clone(),
+        domain: None,
+    };
+    registry_finder::start(places, None, Random::from_seed(0))
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, String> {

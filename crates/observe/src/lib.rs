@@ -32,13 +32,15 @@ pub use history::{HISTORY_LENGTH, History, Snapshot, StatusBoard};
 pub use logging::{LoggingError, LoggingStyle, start_logging};
 pub use metrics::{
     Audience, Kind, METRICS_CONTENT_TYPE, Metric, metrics, metrics_reference, render_metrics,
+    render_registry_metrics,
 };
-pub use page::{STYLE_CSS, render_page};
+pub use page::{STYLE_CSS, render_page, render_registry_page};
 pub use status::{
     AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus,
     DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level,
-    Lifetime, LinkStatus, NameServerStatus, Peer, Rates, RefusedSite, RegistryPlace,
-    RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
+    Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, Peer, PeerStatus, Rates,
+    RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus,
+    UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

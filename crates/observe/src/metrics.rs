@@ -12,6 +12,8 @@ mod fetches;
 mod help;
 mod homes;
 mod integrity;
+mod log;
+mod mesh;
 mod purges;
 mod table;
 mod trust;
@@ -20,7 +22,7 @@ mod way_back;
 
 use std::fmt::Write;
 
-use crate::status::Status;
+use crate::status::{MeshStatus, Status};
 use crate::words::finite;
 
 /// Content type of [`render_metrics`].
@@ -110,8 +112,31 @@ pub fn metrics() -> &'static [Metric] {
 
 /// The answer to `GET /metrics`.
 pub fn render_metrics(status: &Status) -> String {
+    render(metrics().iter(), status)
+}
+
+/// The answer to `GET /metrics` on the admin address of a registry.
+pub fn render_registry_metrics(mesh: &MeshStatus) -> String {
+    let status = Status {
+        version: mesh.version.clone(),
+        uptime: mesh.uptime_seconds,
+        trust: mesh.trust.clone(),
+        mesh: Some(mesh.clone()),
+        ..Status::default()
+    };
+    // A registry has no visitors, and figures of them that are always zero would mislead.
+    let of_a_registry = metrics().iter().filter(|metric| {
+        let is_shared = ["levee_build_info", "levee_uptime_seconds"].contains(&metric.name);
+        let is_of_members = ["levee_member_list_", "levee_trust_"];
+        let starts = |begin: &&str| metric.name.starts_with(begin);
+        is_shared || is_of_members.iter().any(starts) || mesh::ALL.contains(&metric.name)
+    });
+    render(of_a_registry, &status)
+}
+
+fn render<'a>(metrics: impl Iterator<Item = &'a Metric>, status: &Status) -> String {
     let mut out = String::new();
-    for metric in metrics() {
+    for metric in metrics {
         let mut samples = Samples::default();
         (metric.read)(status, &mut samples);
         if samples.0.is_empty() {

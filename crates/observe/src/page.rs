@@ -9,8 +9,11 @@ mod dns;
 mod drill;
 mod help;
 mod integrity;
+mod registry;
 mod trust;
 mod upstreams;
+
+pub use registry::render_registry_page;
 
 use crate::calendar::Calendar;
 use crate::html::Html;
@@ -150,6 +153,11 @@ fn candidates(html: &mut Html, status: &Status) {
             }
         }
         html.markup(".");
+    }
+    if !registry.lookup_error.is_empty() {
+        html.markup(" <strong>Looking for registries fails:</strong> <q>")
+            .text(&registry.lookup_error)
+            .markup("</q>. Those that were known stay.");
     }
     if !registry.last_error.is_empty() {
         html.markup(" Last error: <q>")

@@ -5,12 +5,14 @@
 //! counters are since the start of the process, times are Unix seconds. A field that is absent
 //! reads as zero, so that `levee top` understands an older server.
 
+mod mesh;
 mod trust;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use mesh::{MeshBytes, MeshStatus, PeerStatus};
 pub use trust::{TrustRefusal, TrustStatus};
 
 /// A whole server.
@@ -94,6 +96,9 @@ pub struct Status {
     pub trust: Option<TrustStatus>,
     /// How aliases are found in DNS; none where none are given out.
     pub alias_names: Option<AliasNamesStatus>,
+    /// The registry that this process is; none where it is a site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<MeshStatus>,
 }
 
 /// How aliases are found in DNS.
@@ -496,6 +501,8 @@ pub struct RegistryStatus {
     pub connected: bool,
     /// What went wrong last, in a sentence.
     pub last_error: String,
+    /// Why the last look for registries failed, in a sentence: those that were known stay.
+    pub lookup_error: String,
     /// All that are known, the preferred one first; the address above is the one that is asked.
     pub all: Vec<RegistryPlace>,
 }

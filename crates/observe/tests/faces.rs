@@ -7,9 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use levee_observe::{
-    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, Peer, Status, UpstreamStatus, asset,
-    metrics, metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
-    render_status_text, render_top,
+    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer, PeerStatus, Status,
+    UpstreamStatus, asset, metrics, metrics_reference, render_auto, render_auto_page,
+    render_metrics, render_page, render_registry_metrics, render_registry_page, render_status_text,
+    render_top,
 };
 
 fn sample(name: &str) -> Status {
@@ -280,4 +281,40 @@ fn pages_load_nothing_from_elsewhere() {
             assert!(!body.contains(sink), "{script} uses {sink}");
         }
     }
+}
+
+#[test]
+fn a_registry_shows_what_it_knows_and_no_figures_of_visitors() {
+    let peer = |peer: &str, state: &str| PeerStatus {
+        peer: peer.to_owned(),
+        state: state.to_owned(),
+        cause: "<script>it does not answer</script>".to_owned(),
+        agreed_seconds_ago: (state == "linked").then_some(1.5),
+        ..PeerStatus::default()
+    };
+    let registry = MeshStatus {
+        entries: 40,
+        peers: vec![
+            peer("a:7070", "self"),
+            peer("b:7070", "linked"),
+            peer("c:7070", "away"),
+        ],
+        refused: [("412".to_owned(), 3)].into(),
+        ..MeshStatus::default()
+    };
+    let page = render_registry_page(&registry);
+    assert!(page.contains("40 sites are registered; 1 of 2 other registries are away."));
+    assert!(page.contains("&lt;script&gt;it does not answer") && !page.contains("<script"));
+    assert!(page.contains("something newer is known"));
+    let metrics = render_registry_metrics(&registry);
+    for line in [
+        "levee_registry_entries 40\n",
+        "levee_registry_peer_up{peer=\"b:7070\"} 1\n",
+        "levee_registry_peer_up{peer=\"c:7070\"} 0\n",
+        "levee_registry_peer_agreed_age_seconds{peer=\"b:7070\"} 1.5\n",
+        "levee_registry_refused_requests_total{code=\"412\"} 3\n",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in\n{metrics}");
+    }
+    assert!(!metrics.contains("a:7070") && !metrics.contains("levee_requests_total"));
 }

@@ -94,10 +94,10 @@ pub struct MeshRules {
 impl Default for MeshRules {
     fn default() -> Self {
         Self {
-            // 600 bytes for each peer, so 150 bytes a second.
-            summary_period: Duration::from_secs(4),
-            // Two summaries may be lost.
-            silence_max: Duration::from_secs(10),
+            // 600 bytes for each peer, so 300 bytes a second.
+            summary_period: Duration::from_secs(2),
+            // Two summaries may be lost. A link that is given up too early costs one greeting.
+            silence_max: Duration::from_secs(5),
         }
     }
 }
@@ -109,6 +109,9 @@ pub struct MeshView {
     pub registry: RegistryView,
     /// Each link.
     pub links: BTreeMap<LinkId, LinkView>,
+    /// What other registries told since the start and was not taken, by the code that a site would
+    /// have got.
+    pub refused: BTreeMap<u16, u64>,
 }
 
 /// A registry and its links to others. Without links it is a registry on its own.
@@ -118,6 +121,7 @@ pub struct Mesh {
     links: BTreeMap<LinkId, Link>,
     rules: MeshRules,
     random: Random,
+    refused: BTreeMap<u16, u64>,
 }
 
 impl Mesh {
@@ -128,6 +132,7 @@ impl Mesh {
             links: BTreeMap::new(),
             rules,
             random,
+            refused: BTreeMap::new(),
         }
     }
 
@@ -209,6 +214,7 @@ impl Mesh {
         MeshView {
             registry: self.registry.view(),
             links: links.map(|(id, link)| (*id, link.view(now))).collect(),
+            refused: self.refused.clone(),
         }
     }
 
@@ -307,8 +313,9 @@ impl Mesh {
                 link.owe(name, Telling::Repaired);
                 None
             }
-            Merged::Refused(_) => {
+            Merged::Refused(refusal) => {
                 link.counts.refused += 1;
+                *self.refused.entry(refusal.code()).or_default() += 1;
                 None
             }
         }

@@ -10,8 +10,9 @@ use levee_lab::processes::{Process, levee_beside};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::far_network::FarNetwork;
 use crate::http;
-use crate::own_world::{FarNetwork, is_inside, run};
+use crate::own_world::{is_inside, run};
 use crate::stage::until;
 
 /// What the narrow link below carries, headers and all: 10 Mbit/s.

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use crate::crowd::{
     Crowd, Elsewhere, assert_nobody_is_led_astray, assert_redirects_stop, assert_the_name_answers,
 };
-use crate::own_world::{FarNetwork, HERE, THERE, is_inside};
+use crate::far_network::{FarNetwork, HERE, THERE};
+use crate::own_world::is_inside;
 use crate::stage::{ALICE, BOB, Draft, NEWS, Place, RUSH, Town, page};
 
 #[test]

@@ -14,11 +14,11 @@ use super::guard::Refusal;
 use super::{StatusSource, drill, expelled};
 
 /// An answer, whole.
-pub(super) type Answer = Response<Full<Bytes>>;
+pub(crate) type Answer = Response<Full<Bytes>>;
 
-const HTML: &str = "text/html; charset=utf-8";
-pub(super) const JSON: &str = "application/json";
-pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+pub(crate) const JSON: &str = "application/json";
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
 /// Nothing but what this server itself sends may be loaded or run, so even a hole in the escaping
 /// would let no stranger's script in.
@@ -171,7 +171,7 @@ fn method_not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
-pub(super) fn whole(
+pub(crate) fn whole(
     status: StatusCode,
     content_type: &'static str,
     body: impl Into<Bytes>,

@@ -90,11 +90,9 @@ pub(super) fn trust(settings: &Settings) -> Result<Arc<Trust>, String> {
 }
 
 /// Where newer member lists come from.
-pub(super) fn list_sources(settings: &Settings) -> ListSources {
-    let communities = settings.community.iter();
-    let registries = communities.flat_map(|community| community.registries.list.clone());
+pub(super) fn list_sources(settings: &Settings, registries: &KnownRegistries) -> ListSources {
     ListSources {
-        registries: registries.collect(),
+        registries: registries.clone(),
         period: settings.rescue.registry_period,
     }
 }

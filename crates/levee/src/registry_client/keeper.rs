@@ -85,6 +85,7 @@ impl Keeper {
                     None => return,
                 },
                 () = lapse(&mut self.exchange) => self.lose(),
+                Ok(()) = self.settings.registries.changed() => self.tell_places(),
                 () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
                     self.offer_again().await;
                 }
@@ -266,6 +267,33 @@ impl Keeper {
 
     fn tell(&self, contact: Contact, last_error: String) {
         let used = self.used.map(|used| used.to_string());
+        let before = self.status.send_replace(RegistryStatus {
+            address: used.unwrap_or_else(|| NONE_YET.to_owned()),
+            connected: contact == Contact::Answers,
+            last_error: last_error.clone(),
+            lookup_error: self.lookup_error(),
+            all: self.all(),
+        });
+        // Once for each time that it goes wrong, not for each attempt.
+        if before.last_error.is_empty() && !last_error.is_empty() {
+            warn!("{last_error}");
+        }
+    }
+
+    /// DNS may name others at any time.
+    fn tell_places(&self) {
+        let (all, lookup_error) = (self.all(), self.lookup_error());
+        self.status.send_modify(|status| {
+            status.all = all;
+            status.lookup_error = lookup_error;
+        });
+    }
+
+    fn lookup_error(&self) -> String {
+        self.settings.registries.borrow().trouble.clone()
+    }
+
+    fn all(&self) -> Vec<RegistryPlace> {
         let all = self.places().into_iter().map(|place| {
             let away = self.away.get(&place);
             let state = match (away, self.used == Some(place)) {
@@ -279,16 +307,7 @@ impl Keeper {
                 cause: away.map_or_else(String::new, |away| away.1.clone()),
             }
         });
-        let before = self.status.send_replace(RegistryStatus {
-            address: used.unwrap_or_else(|| NONE_YET.to_owned()),
-            connected: contact == Contact::Answers,
-            last_error: last_error.clone(),
-            all: all.collect(),
-        });
-        // Once for each time that it goes wrong, not for each attempt.
-        if before.last_error.is_empty() && !last_error.is_empty() {
-            warn!("{last_error}");
-        }
+        all.collect()
     }
 
     /// The end of a pause that begins now. The next one will be twice as long; of each a random

@@ -1,22 +1,20 @@
-//! The admin address of a registry: its status as JSON, for its operator.
+//! The admin address of a registry, for its operator: a page, its figures as JSON, and metrics.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use levee_observe::{self as observe, MeshStatus};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::StatusDesk;
-use crate::admin::is_asked_by_us;
+use crate::admin::{Answer, HTML, JSON, TEXT, is_asked_by_us, whole};
 
 /// Answers on `listener` for ever.
 ///
@@ -54,32 +52,43 @@ pub async fn serve_status(listener: TcpListener, desk: StatusDesk) {
     }
 }
 
-async fn answer<B>(request: &Request<B>, desk: &StatusDesk) -> Response<Full<Bytes>> {
+async fn answer<B>(request: &Request<B>, desk: &StatusDesk) -> Answer {
     if !is_asked_by_us(request) {
         let text = "Ask for this registry by its address or as localhost.\n";
-        return plain(StatusCode::MISDIRECTED_REQUEST, text);
+        return whole(StatusCode::MISDIRECTED_REQUEST, TEXT, text);
     }
-    match (request.method(), request.uri().path()) {
-        (&Method::GET, "/" | "/status.json") => {}
-        (&Method::GET, _) => return plain(StatusCode::NOT_FOUND, "Here is only /status.json.\n"),
-        (_, _) => return plain(StatusCode::METHOD_NOT_ALLOWED, "Only GET is understood.\n"),
+    if request.method() != Method::GET {
+        let text = "Only GET is understood.\n";
+        return whole(StatusCode::METHOD_NOT_ALLOWED, TEXT, text);
+    }
+    let path = request.uri().path();
+    if let Some(asset) = observe::asset(path) {
+        return whole(StatusCode::OK, asset.content_type, asset.body);
     }
     let Some(status) = desk.status().await else {
-        return plain(StatusCode::SERVICE_UNAVAILABLE, "The registry stops.\n");
+        let text = "The registry stops.\n";
+        return whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, text);
     };
-    let mut text = serde_json::to_string_pretty(&status)
-        .expect("a status is made of texts, numbers, lists and maps of them");
-    text.push('\n');
-    let mut response = Response::new(Full::new(text.into()));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
+    let ok = StatusCode::OK;
+    match path {
+        "/" => whole(ok, HTML, observe::render_registry_page(&status)),
+        "/status.json" => whole(ok, JSON, json(&status)),
+        "/metrics" => {
+            let metrics = observe::render_registry_metrics(&status);
+            whole(ok, observe::METRICS_CONTENT_TYPE, metrics)
+        }
+        _ => {
+            let text = "Here are only /, /status.json and /metrics.\n";
+            whole(StatusCode::NOT_FOUND, TEXT, text)
+        }
+    }
 }
 
-fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-    *response.status_mut() = status;
-    response
+fn json(status: &MeshStatus) -> String {
+    let mut text = serde_json::to_string_pretty(status)
+        .expect("a status is made of texts, numbers, lists and maps of them");
+    text.push('\n');
+    text
 }
 
 /// An operator, and what collects figures.

@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::{Gate, told};
 use super::pump::Pump;
+use super::tally::{Reason, Tally};
 use super::{Event, Greeting, Question, RegistryServerSettings, TOO_MANY};
 use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 
@@ -35,6 +36,7 @@ pub(super) struct Home {
     pub(super) own: RegistryId,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) trust: Arc<Trust>,
+    pub(super) tally: Arc<Tally>,
     pub(super) settings: RegistryServerSettings,
 }
 
@@ -98,6 +100,7 @@ impl Connection {
                 Ok(Ok(0) | Err(_)) => return Ok(None),
                 Ok(Ok(count)) => count,
             };
+            self.home.tally.heard_member(count);
             let mut rest = &buffer[..count];
             while let Some(line) = reader.next_line(&mut rest).map_err(dropped)? {
                 if let Some(hello) = parse_hello(line) {
@@ -161,6 +164,7 @@ impl Connection {
             link,
             stream: self.stream,
             trust: self.home.trust,
+            tally: self.home.tally,
             other: self.asker,
             place: self.address.to_string(),
             reader: hello.reader,
@@ -206,6 +210,7 @@ impl Connection {
             return Err(dropped("line does not begin with a sequence number"));
         };
         if !is_within_budget {
+            self.home.tally.refused(Reason::TooMany);
             self.write(number, &TOO_MANY).await?;
             return Err(dropped("too many requests in a short time"));
         }
@@ -217,6 +222,7 @@ impl Connection {
             Ok((number, request)) => self.answer(number, request).await,
             // A person who mistyped learns why and may try again.
             Err(error) => {
+                self.home.tally.refused(Reason::Malformed);
                 let (code, text) = (Refusal::Malformed.code(), error.to_string());
                 let mut bytes = Vec::new();
                 ReplyLine::Refused { code, text }.encode(number, &mut bytes);
@@ -227,6 +233,7 @@ impl Connection {
 
     async fn answer(&mut self, number: u32, request: Request) -> Result<(), End> {
         if let Err(why) = self.gate.check(&request) {
+            self.home.tally.refused(Reason::Denied);
             let (code, text) = (Refusal::AddressRefused.code(), told(&why));
             let mut bytes = Vec::new();
             ReplyLine::Refused { code, text }.encode(number, &mut bytes);
@@ -268,7 +275,10 @@ impl Connection {
             self.stream.flush().await
         };
         match timeout(self.home.settings.write_wait, writing).await {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                self.home.tally.told_member(bytes.len());
+                Ok(())
+            }
             Ok(Err(_)) => Err(End::Closed),
             Err(_) => Err(dropped("it does not take our answers")),
         }

@@ -20,6 +20,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::pump::{Pump, reader};
+use super::tally::Tally;
 use super::{Event, Greeting};
 use crate::community_socket;
 use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
@@ -33,6 +34,7 @@ pub(super) struct Dialer {
     /// Ourselves.
     pub(super) own: RegistryId,
     pub(super) trust: Arc<Trust>,
+    pub(super) tally: Arc<Tally>,
     pub(super) events: mpsc::Sender<Event>,
     /// To whom there are links.
     pub(super) linked: watch::Receiver<BTreeSet<RegistryId>>,
@@ -138,6 +140,7 @@ impl Dialer {
             place: self.name.clone(),
             stream,
             trust: Arc::clone(&self.trust),
+            tally: Arc::clone(&self.tally),
             other,
             reader: lines,
             rest,
@@ -214,8 +217,9 @@ impl Dialer {
 }
 
 /// Name, connection and greeting.
-const ATTEMPT_WAIT: Duration = Duration::from_secs(5);
+const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// A registry that restarts is back within a second.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// One that is gone for good is asked a dozen times a minute.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// One that is gone for good is asked some forty times a minute, so that after a cut both sides agree
+/// within seconds.
+const PAUSE_MAX: Duration = Duration::from_secs(2);

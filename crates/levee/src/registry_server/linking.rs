@@ -21,6 +21,7 @@ impl Server {
                 name: known.name.clone(),
                 own: self.own,
                 trust: Arc::clone(&self.trust),
+                tally: Arc::clone(&self.tally),
                 events: self.events.clone(),
                 linked: self.linked.subscribe(),
                 random: random.fork(),

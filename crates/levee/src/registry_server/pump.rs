@@ -14,6 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::tally::Tally;
 use crate::trust::{CommunityStream, Counterpart, Trust};
 
 /// One end of a link after its greeting.
@@ -23,6 +24,7 @@ pub(super) struct Pump {
     pub(super) place: String,
     pub(super) stream: CommunityStream,
     pub(super) trust: Arc<Trust>,
+    pub(super) tally: Arc<Tally>,
     /// Who has proved to be at the other end.
     pub(super) other: Counterpart,
     /// With whatever came behind the greeting.
@@ -40,6 +42,7 @@ impl Pump {
             place,
             stream,
             trust,
+            tally,
             other,
             reader,
             rest,
@@ -49,8 +52,8 @@ impl Pump {
         let (read, write) = split(stream);
         let check = |message: &Message| is_true(&trust, &place, message);
         let why = tokio::select! {
-            why = hear((link, &events), read, (reader, rest), check) => why,
-            why = say((link, &events), write, outbox) => why,
+            why = hear((link, &events, &tally), read, (reader, rest), check) => why,
+            why = say((link, &events, &tally), write, outbox) => why,
             why = expelled(&trust, other, &place) => why,
         };
         let closed = Event::LinkClosed(link);
@@ -97,7 +100,7 @@ fn is_true(trust: &Trust, place: &str, message: &Message) -> Believed {
 }
 
 async fn hear(
-    (link, events): (LinkId, &mpsc::Sender<Event>),
+    (link, events, tally): (LinkId, &mpsc::Sender<Event>, &Tally),
     mut stream: ReadHalf<CommunityStream>,
     (mut reader, first): (LineReader, Vec<u8>),
     check: impl Fn(&Message) -> Believed,
@@ -126,14 +129,17 @@ async fn hear(
         buffer.resize(READ_MAX, 0);
         match stream.read(&mut buffer).await {
             Ok(0) => return "it closed the connection".to_owned(),
-            Ok(count) => buffer.truncate(count),
+            Ok(count) => {
+                tally.heard_peer(count);
+                buffer.truncate(count);
+            }
             Err(error) => return told(&error),
         }
     }
 }
 
 async fn say(
-    (link, events): (LinkId, &mpsc::Sender<Event>),
+    (link, events, tally): (LinkId, &mpsc::Sender<Event>, &Tally),
     mut stream: WriteHalf<CommunityStream>,
     mut outbox: mpsc::Receiver<Vec<u8>>,
 ) -> String {
@@ -145,6 +151,7 @@ async fn say(
         if let Err(error) = written.await {
             return told(&error);
         }
+        tally.told_peer(batch.len());
         if events.send(Event::LinkReady(link)).await.is_err() {
             break;
         }

@@ -1,73 +1,17 @@
-//! How it stands with a registry: for its operator, as JSON.
+//! How it stands with a registry: the figures for its operator.
 
 use std::collections::BTreeMap;
 
 use levee_net::Clock;
+use levee_observe::{MeshStatus, PeerStatus};
 use levee_registry::{LinkView, Side};
-use serde::{Deserialize, Serialize};
+use levee_trust::Deed;
 use tokio::sync::{mpsc, oneshot};
 
 use super::linking::add;
 use super::peers::Peer;
 use super::{Event, Server};
-
-/// A registry and its mesh.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MeshStatus {
-    /// Number that this registry made up when it started.
-    pub registry: String,
-    /// Where members reach it.
-    pub address: String,
-    /// Since it started.
-    pub uptime_seconds: f64,
-    /// Sites that are registered.
-    pub entries: usize,
-    /// Most that there may be.
-    pub entries_max: usize,
-    /// Open connections of members, and links that others opened.
-    pub connections: usize,
-    /// Requests since the start.
-    pub requests: u64,
-    /// Requests that were refused, by the code of the answer.
-    pub refused: BTreeMap<String, u64>,
-    /// Entries that had been missed and came by comparing, since the start, from all peers.
-    pub repaired: u64,
-    /// The other registries.
-    pub peers: Vec<PeerStatus>,
-}
-
-/// How it stands with another registry.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PeerStatus {
-    /// As it was given, `host:port`; the address of one that was not named and has linked itself.
-    pub peer: String,
-    /// `linked`, `away` or `self`.
-    pub state: String,
-    /// Why it is away, in a sentence.
-    pub cause: String,
-    /// Its number, once it has said so.
-    pub registry: String,
-    /// `us` or `them`: who opened the link.
-    pub opened_by: String,
-    /// Since it said anything.
-    pub silent_seconds: Option<f64>,
-    /// Since it knew the same as we.
-    pub agreed_seconds_ago: Option<f64>,
-    /// Changes that it has not been told of yet.
-    pub owed: usize,
-    /// Names told on this link.
-    pub told: u64,
-    /// Of these, told because it seemed not to know them.
-    pub told_repairs: u64,
-    /// Names heard on this link that were news.
-    pub news: u64,
-    /// Of these, ones that had been missed.
-    pub repaired: u64,
-    /// Names heard that were refused: an address or a stamp that is not permitted here, or no room.
-    pub refused: u64,
-}
+use crate::trust::unix_now;
 
 /// Where one can ask a registry how it stands.
 #[derive(Clone)]
@@ -98,23 +42,29 @@ impl Server {
         view.links
             .values()
             .for_each(|link| add(&mut sum, link.counts));
-        let refused = self.counts.refused.iter();
-        let refused = refused.map(|(refusal, count)| (refusal.code(), *count));
-        let mut by_code: BTreeMap<String, u64> = BTreeMap::new();
-        for (code, count) in refused {
-            *by_code.entry(code.to_string()).or_default() += count;
-        }
+        let mut refused = self.counts.refused.clone();
+        self.tally.add_refused(&mut refused);
         let peers = self.peers.all().iter();
         MeshStatus {
             registry: self.own.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             address: self.address.clone(),
+            now: unix_now().0 as f64 / 1000.0,
             uptime_seconds: now.since(self.begun).as_secs_f64(),
             entries: view.registry.entries,
             entries_max: view.registry.entries_max,
             connections: self.askers.len(),
+            connections_max: self.settings.connections_max,
+            connections_dropped: self.counts.dropped,
             requests: self.counts.requests,
-            refused: by_code,
+            refused: by_text(refused),
+            told: sum.told,
+            told_repairs: sum.told_repairs,
+            news: sum.news,
             repaired: sum.repaired,
+            refused_from_peers: by_text(view.refused),
+            bytes: self.tally.bytes(),
+            trust: self.trust.status_for(Deed::SpreadEntries),
             peers: peers
                 .map(|peer| self.peer_status(peer, &view.links))
                 .collect(),
@@ -159,4 +109,11 @@ impl Server {
         }
         status
     }
+}
+
+fn by_text(counts: BTreeMap<u16, u64>) -> BTreeMap<String, u64> {
+    let counts = counts.into_iter();
+    counts
+        .map(|(code, count)| (code.to_string(), count))
+        .collect()
 }

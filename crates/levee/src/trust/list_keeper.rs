@@ -6,6 +6,7 @@
 //! back to the newest list. In an open community there is nothing to do.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,18 +14,18 @@ use levee_trust::LIST_BYTES_MAX;
 use levee_wire::registry::{ListLine, encode_list_request, parse_list_line};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::lookup_host;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
 use super::{Channel, Trust, unix_now};
 use crate::community_socket;
+use crate::registry_finder::KnownRegistries;
 
 /// Whom to ask for lists, and how often.
 #[derive(Clone, Debug)]
 pub struct ListSources {
-    /// Registries, `host:port` each; asked in turn.
-    pub registries: Vec<String>,
+    /// The registries as they are known at the time; asked in turn.
+    pub registries: KnownRegistries,
     /// Time between two looks.
     pub period: Duration,
 }
@@ -36,13 +37,15 @@ pub async fn keep_list(trust: Arc<Trust>, sources: ListSources) {
     if !trust.is_closed() {
         return;
     }
-    let mut turn = 0;
+    let mut turn: usize = 0;
     let mut warned_of = None;
     loop {
         let mut trouble = look_at_files(&trust).await.err();
-        if let Some(registry) = sources.registries.get(turn) {
+        let known = sources.registries.borrow().registries.clone();
+        if !known.is_empty() {
+            let registry = known[turn % known.len()];
             trouble = trouble.or(ask(&trust, registry).await.err());
-            turn = (turn + 1) % sources.registries.len();
+            turn = turn.wrapping_add(1);
         }
         trust.note_list_trouble(trouble);
         let due = trust.roster(|roster| {
@@ -65,7 +68,7 @@ async fn look_at_files(trust: &Arc<Trust>) -> Result<(), String> {
     Ok(())
 }
 
-async fn ask(trust: &Arc<Trust>, registry: &str) -> Result<(), String> {
+async fn ask(trust: &Arc<Trust>, registry: SocketAddr) -> Result<(), String> {
     let told = |error: io::Error| format!("no member list from registry {registry}: {error}");
     let fetching = timeout(FETCH_WAIT, fetch(trust, registry)).await;
     let fetched = fetching.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
@@ -88,10 +91,8 @@ fn tell(taken: Option<u64>) {
 /// The list of a registry, if it has a newer one than we.
 ///
 /// Dropped half-way, the connection is closed.
-async fn fetch(trust: &Trust, registry: &str) -> io::Result<Option<String>> {
-    let found = lookup_host(registry).await?.next();
-    let address = found.ok_or_else(|| io::Error::other("its name has no address"))?;
-    let stream = community_socket::connect(None, address).await?;
+async fn fetch(trust: &Trust, registry: SocketAddr) -> io::Result<Option<String>> {
+    let stream = community_socket::connect(None, registry).await?;
     let (mut stream, _) = trust.connect(stream, Channel::Registry).await?;
     let mut request = Vec::new();
     let serial = trust

@@ -1,14 +1,19 @@
 //! What the status page shows of a closed community.
 
 use levee_observe::{TrustRefusal, TrustStatus};
-use levee_trust::{Deed, Roster, SignedList, may};
+use levee_trust::{Deed, Role, Roster, SignedList, may};
 
 use super::{Trust, unix_now};
 
 impl Trust {
-    /// How it stands; none in an open community.
+    /// How it stands with a site; none in an open community.
     pub fn status(&self) -> Option<TrustStatus> {
-        let mut status = self.roster(|roster| self.of_list(roster))?;
+        self.status_for(Deed::CallForHelp)
+    }
+
+    /// How it stands with whoever is there to do `deed`; none in an open community.
+    pub fn status_for(&self, deed: Deed) -> Option<TrustStatus> {
+        let mut status = self.roster(|roster| self.of_list(roster, deed))?;
         let refused = self.denied.all().into_iter();
         status.refused = refused
             .map(|(cause, one)| TrustRefusal {
@@ -22,10 +27,10 @@ impl Trust {
         Some(status)
     }
 
-    fn of_list(&self, roster: &Roster) -> TrustStatus {
+    fn of_list(&self, roster: &Roster, deed: Deed) -> TrustStatus {
         let own = self.identity.key();
         let list = roster.newest().map(SignedList::list);
-        let (state, cause) = self.standing(roster);
+        let (state, cause) = self.standing(roster, deed);
         TrustStatus {
             key: own.to_string(),
             authority: roster.authority().to_string(),
@@ -39,7 +44,7 @@ impl Trust {
         }
     }
 
-    fn standing(&self, roster: &Roster) -> (&'static str, String) {
+    fn standing(&self, roster: &Roster, deed: Deed) -> (&'static str, String) {
         let now = unix_now();
         let role = match roster.who(&self.identity.key(), now) {
             Ok((_, role)) => role,
@@ -49,8 +54,11 @@ impl Trust {
         };
         let due = roster.newest().filter(|list| list.is_due(now));
         match due {
-            _ if !may(Some(role), Deed::CallForHelp) => {
-                let told = "We are on the list as a registry, and cannot call for help";
+            _ if !may(Some(role), deed) => {
+                let told = match role {
+                    Role::Registry => "We are on the list as a registry, and cannot call for help",
+                    Role::Site => "We are on the list as a site, and cannot be a registry",
+                };
                 ("out", told.to_owned())
             }
             Some(list) => {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use levee::registry_finder::fixed;
 use levee::registry_server::{RegistryServerSettings, run};
 use levee::trust::{ListSources, Trust, keep_list};
 use levee_trust::{Role, Roster};
@@ -25,7 +26,7 @@ pub async fn registry(trust: Arc<Trust>) -> SocketAddr {
 /// Looks for lists until `trust` has the one with this serial.
 async fn fetched(trust: &Arc<Trust>, registry: SocketAddr, serial: u64) {
     let sources = ListSources {
-        registries: vec![registry.to_string()],
+        registries: fixed(vec![registry]),
         period: Duration::from_millis(5),
     };
     let keeping = keep_list(Arc::clone(trust), sources);
@@ -61,7 +62,7 @@ async fn a_list_of_another_authority_is_not_taken() {
     let address = registry(theirs.trust_of("registry.example")).await;
     let site = ours.trust_of("www.example.org");
     let sources = ListSources {
-        registries: vec![address.to_string()],
+        registries: fixed(vec![address]),
         period: Duration::from_secs(3600),
     };
     let keeping = tokio::spawn(keep_list(Arc::clone(&site), sources));

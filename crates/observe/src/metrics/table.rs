@@ -6,8 +6,8 @@
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
 use super::{
-    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, purges, trust,
-    upstreams, way_back,
+    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, log, mesh, purges,
+    trust, upstreams, way_back,
 };
 
 /// Every metric, in the order in which they are shown.
@@ -543,33 +543,9 @@ pub(super) const METRICS: &[Metric] = &[
     purges::ANSWERS,
     fetches::ALL,
     fetches::ERRORS,
-    Metric {
-        name: "levee_access_log_lost_lines_total",
-        kind: Counter,
-        unit: "lines",
-        level: Operator,
-        help: "Access-log lines that were lost because the writer could not keep up or the disk was full.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.log_lines_lost),
-    },
-    Metric {
-        name: "levee_access_log_taken_over_lines_total",
-        kind: Counter,
-        unit: "lines",
-        level: Detail,
-        help: "Access-log lines that rescue servers handed over for our site.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.log_lines_taken_over),
-    },
-    Metric {
-        name: "levee_access_log_refused_lines_total",
-        kind: Counter,
-        unit: "lines",
-        level: Detail,
-        help: "Lines that rescue servers handed over and that were not log lines.",
-        labels: &[],
-        read: |s, out| out.value(s.lifetime.log_lines_refused),
-    },
+    log::LOST,
+    log::TAKEN_OVER,
+    log::REFUSED,
     homes::ASKS,
     homes::ANSWERS,
     homes::EXCEPTIONS,
@@ -593,4 +569,17 @@ pub(super) const METRICS: &[Metric] = &[
     upstreams::REQUESTS,
     upstreams::FAILURES,
     upstreams::EJECTIONS,
+    mesh::ENTRIES,
+    mesh::ENTRIES_MAX,
+    mesh::CONNECTIONS,
+    mesh::DROPPED,
+    mesh::REQUESTS,
+    mesh::REFUSED,
+    mesh::PEER_UP,
+    mesh::PEER_AGREED,
+    mesh::PEER_OWED,
+    mesh::CHANGES,
+    mesh::REPAIRS,
+    mesh::REFUSED_CHANGES,
+    mesh::BYTES,
 ];

@@ -2,11 +2,17 @@
 
 use crate::calendar::Calendar;
 use crate::html::Html;
-use crate::status::Status;
+use crate::status::{Status, TrustStatus};
 
 /// Shown in a closed community.
 pub(super) fn section(html: &mut Html, status: &Status) {
-    let Some(trust) = &status.trust else { return };
+    if let Some(trust) = &status.trust {
+        members(html, trust);
+    }
+}
+
+/// Whether we are in it, and who was refused.
+pub(super) fn members(html: &mut Html, trust: &TrustStatus) {
     html.markup("<section><h2>Members</h2><p>");
     match trust.serial {
         0 => html.markup("There is no member list yet."),

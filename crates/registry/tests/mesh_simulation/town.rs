@@ -15,7 +15,7 @@ pub const SITES: usize = 24;
 const REGISTRIES: usize = 4;
 pub const DELAY_MAX: Duration = Duration::from_millis(300);
 /// A period, a fifth more, and the messages of one comparison.
-pub const PERIOD_MAX: Duration = Duration::from_millis(4800 + 4 * 300);
+pub const PERIOD_MAX: Duration = Duration::from_millis(2400 + 4 * 300);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Weather {
