@@ -303,7 +303,7 @@ fn a_registry_shows_what_it_knows_and_no_figures_of_visitors() {
         ..MeshStatus::default()
     };
     let page = render_registry_page(&registry);
-    assert!(page.contains("40 sites are registered; 1 of 2 other registries are away."));
+    assert!(page.contains("40 sites are registered; 1 of 2 other registries is away."));
     assert!(page.contains("&lt;script&gt;it does not answer") && !page.contains("<script"));
     assert!(page.contains("something newer is known"));
     let metrics = render_registry_metrics(&registry);

@@ -220,6 +220,6 @@ impl Dialer {
 const ATTEMPT_WAIT: Duration = Duration::from_secs(3);
 /// A registry that restarts is back within a second.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
-/// One that is gone for good is asked some forty times a minute, so that after a cut both sides agree
-/// within seconds.
+/// One that is gone for good is asked some forty times a minute, so that after a cut both sides
+/// agree within seconds.
 const PAUSE_MAX: Duration = Duration::from_secs(2);

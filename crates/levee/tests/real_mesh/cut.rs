@@ -58,7 +58,7 @@ fn nobody_is_lost_while_one_of_three_is_killed_and_one_is_cut_off() {
             is_away(&one, 2) && is_away(&other, 2) && is_away(&far, 0) && is_away(&far, 1)
         },
     );
-    stage.shows(0, "/", "1 of 2 other registries are away.");
+    stage.shows(0, "/", "1 of 2 other registries is away.");
     stage.shows(
         0,
         "/metrics",

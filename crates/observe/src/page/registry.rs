@@ -66,6 +66,7 @@ fn sentence(status: &MeshStatus, others: usize, away: usize) -> String {
         (1, 0) => "the other registry is linked.".to_owned(),
         (others, 0) => format!("all {others} other registries are linked."),
         (1, _) => "the other registry is away.".to_owned(),
+        (others, 1) => format!("1 of {others} other registries is away."),
         (others, away) => format!("{away} of {others} other registries are away."),
     };
     format!("{sites}; {known}")
@@ -81,6 +82,7 @@ fn peers(html: &mut Html, status: &MeshStatus) {
     for peer in status.others() {
         let ago = |seconds: Option<f64>| match seconds {
             Some(seconds) => format!("{} ago", words::span(seconds)),
+            None if peer.state == "away" => "–".to_owned(),
             None => "not yet".to_owned(),
         };
         html.markup("<tr><td>").text(&peer.peer).markup("<td>");
@@ -133,9 +135,9 @@ fn counters(html: &mut Html, status: &MeshStatus) {
             words::count(status.connections_dropped),
         ),
         ("Changes told", words::count(status.told)),
-        ("Of these, repairs", words::count(status.told_repairs)),
+        ("Repairs told", words::count(status.told_repairs)),
         ("Changes heard", words::count(status.news)),
-        ("Of these, repairs", words::count(status.repaired)),
+        ("Repairs heard", words::count(status.repaired)),
         ("Changes refused", words::count(from_peers)),
         ("Bytes from sites", words::bytes(bytes.from_members)),
         ("Bytes to sites", words::bytes(bytes.to_members)),
