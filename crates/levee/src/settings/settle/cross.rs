@@ -81,12 +81,9 @@ impl Settings {
             });
         }
         if let Some(community) = &self.community {
-            let below = community.alias_domain.as_str();
-            let names = [&self.site.name].into_iter().chain(&self.site.also);
-            if let Some(own) = names
-                .map(HostName::domain)
-                .find(|own| lies_under(below, own))
-            {
+            let below = &community.alias_domain;
+            let mut names = [&self.site.name].into_iter().chain(&self.site.also);
+            if let Some(own) = names.find_map(|name| shared_domain(below, name)) {
                 let text = format!(
                     "community.alias_domain: {below} lies under this site's own domain {own}, so strangers' \
                      pages would share its cookies; use a domain of its own"
@@ -100,11 +97,12 @@ impl Settings {
     }
 }
 
-/// Whether pages of `below` share cookies with those of `own`. A domain of one label such as
-/// `localhost` has no registrable part that could be shared.
-fn lies_under(below: &str, own: &str) -> bool {
-    let rest = below.strip_suffix(own);
-    own.contains('.') && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+/// The domain whose cookies pages of `site` and those of names below `aliases` share, if there is
+/// one: what is registered below a public suffix, as browsers see it (record 0040).
+fn shared_domain<'a>(aliases: &HostName, site: &'a HostName) -> Option<&'a str> {
+    let own = psl::domain_str(site.as_str())?;
+    let alias = format!("alias.{aliases}");
+    (psl::domain_str(&alias) == Some(own)).then_some(own)
 }
 
 /// Whether two sockets want the same place. Those for IPv6 do not speak for IPv4, so that a site
