@@ -137,6 +137,8 @@ pub struct Replicator {
 pub struct CopiedSite {
     /// The name and port by which its rescue servers fetch.
     pub web: WebAddress,
+    /// The port at which visitors come by HTTPS, where they do.
+    pub https: Option<u16>,
     /// Its other names.
     pub names: Vec<HostName>,
     /// What becomes of the links of a page that is pushed.

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most visits of the crowd, a few dozen a second.
 const VISITS_MAX: usize = 2000;
+/// Scripts of the page, each of which may be redirected by itself.
+const MODULES: u32 = 8;
 
 /// A program of ours, ended with the test, and the line by which it said that it is ready.
 struct Levee {
@@ -80,11 +82,16 @@ impl Community {
         assert!(made.status.success(), "{made:?}");
         std::fs::create_dir(at("public")).unwrap();
         let filling = "<!-- -->".repeat(2000);
+        let modules: String = (0..MODULES)
+            .map(|nth| format!("<script type=module src=/module.js?{nth}></script>"))
+            .collect();
         let page = format!(
             "<!doctype html><p id=at></p><script>document.getElementById('at').textContent \
-             = location.href</script>{filling}"
+             = location.href</script><p id=modules></p>{modules}{filling}"
         );
         std::fs::write(at("public/index.html"), page).unwrap();
+        let module = "document.getElementById('modules').textContent += import.meta.url + ' '";
+        std::fs::write(at("public/module.js"), module).unwrap();
         let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
         let registry = Levee::start(folder.path(), &list);
         let port = registry.port("127.0.0.1:");
@@ -185,22 +192,30 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
     let began = Instant::now();
     // A visitor who follows gets the page from the alias, and believes its certificate.
     loop {
-        let told = "%{http_code} %{url_effective} %{ssl_verify_result} %{size_download}";
+        let told = "%{http_code} %{url_effective} %{ssl_verify_result} %{size_download} \
+                    %header{access-control-allow-origin}/";
         let got = curl(&community.root(), &community.url(), told, &["--location"]);
         if got.starts_with("200 https://") && got.contains(&alias) {
             assert!(got.contains(" 0 16"), "not the whole page: {got}");
+            // The origin's own pages may read it, at the port that they come from.
+            assert!(got.ends_with(&format!(" {}", community.url())), "{got}");
             break;
         }
         assert!(began.elapsed() < PATIENCE, "{got}");
     }
-    // So does a browser, which would refuse any other.
-    loop {
+    // So does a browser, which would refuse any other; and where the page comes from the origin, it
+    // runs scripts that were redirected, which it would not if they were for somebody else.
+    let (mut page, mut script) = (false, false);
+    while !(page && script) {
         let seen = browser::dom_trusting(&community.url(), &community.key_hash());
-        let at = seen.split("<p id=\"at\">").nth(1).unwrap_or_default();
-        if at.starts_with("https://") && at.contains(&alias) {
-            break;
-        }
-        assert!(began.elapsed() < PATIENCE, "{seen:.400}");
+        let part = |mark: &str| {
+            let rest = seen.split(mark).nth(1).unwrap_or_default();
+            rest.split("</p>").next().unwrap_or_default().to_owned()
+        };
+        let at = part("<p id=\"at\">");
+        page |= at.starts_with("https://") && at.contains(&alias);
+        script |= at == community.url() && part("<p id=\"modules\">").contains(&alias);
+        assert!(began.elapsed() < PATIENCE, "{page} {script} {seen:.400}");
     }
     is_over.store(true, Ordering::Relaxed);
     // Nobody was sent to an alias that everybody on the way can read.

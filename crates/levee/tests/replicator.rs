@@ -96,6 +96,7 @@ fn stage() -> Stage {
     );
     let (site, seen) = watch::channel(CopiedSite {
         web: web("origin.example", origin.address.port()),
+        https: Some(8443),
         names: vec!["static.example".parse().unwrap()],
         links: CopiedLinks::Kept,
         publisher: None,
@@ -347,7 +348,8 @@ async fn what_a_page_embeds_is_found_without_a_byte_on_the_link() {
         &format!(
             "<img src=\"/a.png?v=1\"><img src=b.png><script src=/x.js></script>\
              <img src=\"http://static.example:{port}/c.png\"><link rel=stylesheet href=/s.css>\
-             <img src=\"http://elsewhere.example/d.png\"><video src=/film.mp4></video>"
+             <img src=\"https://origin.example:8443/e.png\">\
+             <img src=\"http://elsewhere.example/d.png\"><img src=\"https://origin.example/f.png\"><video src=/film.mp4></video>"
         ),
     );
     stage.write(
@@ -370,6 +372,7 @@ async fn what_a_page_embeds_is_found_without_a_byte_on_the_link() {
             "origin.example/a.png?v=1",
             "origin.example/b.png",
             "origin.example/c.png",
+            "origin.example/e.png",
             "origin.example/g.png",
         ]
     );

@@ -72,12 +72,19 @@ impl Errands {
 
     /// Where a response of ours stands. A page may name itself by either scheme.
     pub(super) fn place(&self, target: &str) -> Option<Place> {
-        let CopiedSite { web, names, .. } = self.site();
-        let port = web.port;
+        let CopiedSite {
+            web, https, names, ..
+        } = self.site();
+        // Where a proxy before us speaks HTTPS, it is at the usual port.
+        let (port, secure) = (web.port, https.unwrap_or(443));
         let names = names.iter().chain([&web.host]);
-        let own: Vec<_> = names
-            .flat_map(|name| [format!("http://{name}:{port}"), format!("https://{name}")])
-            .collect();
+        let both = |name| {
+            [
+                format!("http://{name}:{port}"),
+                format!("https://{name}:{secure}"),
+            ]
+        };
+        let own: Vec<_> = names.flat_map(both).collect();
         let own: Vec<_> = own.iter().map(String::as_str).collect();
         Place::new(&format!("http://{web}{target}"), &own).ok()
     }

@@ -29,7 +29,7 @@ use crate::flight::{
 };
 use crate::flow::{Early, Flow, FlowStart, TagLine, Trailing, Tunnel, Upload, Wanted};
 use crate::redirect::SiteUrl;
-use crate::request::{BodyLength, Request, Scheme, Upgrade, Version};
+use crate::request::{BodyLength, Request, Upgrade, Version};
 use crate::response::{Plain, push_number, push_status};
 use crate::site::{Site, Upstream};
 
@@ -549,20 +549,8 @@ fn push_reading_line(request: &Request<'_, '_>, origin: Option<&OriginRoute>, ou
     let Some(origin) = origin.filter(|origin| is_at_alias(request, origin)) else {
         return;
     };
-    let scheme: &[u8] = match request.scheme {
-        Scheme::Http => b"http://",
-        Scheme::Https => b"https://",
-    };
     out.extend_from_slice(b"access-control-allow-origin: ");
-    out.extend_from_slice(scheme);
-    out.extend_from_slice(origin.origin.host.as_str().as_bytes());
-    match (request.scheme, origin.origin.port) {
-        (Scheme::Http, 80) | (Scheme::Https, _) => {}
-        (Scheme::Http, port) => {
-            out.push(b':');
-            push_number(u64::from(port), out);
-        }
-    }
+    SiteUrl::of(origin, request.fields.came_by).push(out);
     out.extend_from_slice(b"\r\n");
 }
 
