@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-pub use self::alias_names::AliasNames;
+pub use self::alias_names::{AliasNames, alias_zone};
 use self::name_task::{NameState, NameTask};
 pub use self::own_server::NameSockets;
 use self::own_server::open_zone;

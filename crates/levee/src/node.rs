@@ -33,7 +33,8 @@ use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
     access_log, admin_limits, copied, drill_office, fetch_settings, find_registries, https_ports,
-    interface_speed, kept, list_sources, own_address, private_addresses, sites, start_dns, trust,
+    https_seen, interface_speed, kept, list_sources, own_address, private_addresses, sites,
+    start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
 use self::sockets::{Sockets, bind};
@@ -379,7 +380,7 @@ impl Parts {
         made.purges.open(&front, community.as_ref());
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
-        let certificates = Ordering::start(&self.settings, self.https.as_ref(), &front)?;
+        let certificates = Ordering::start(&self, &front, dns.as_deref())?;
         let offices = (dns.clone(), integrity.clone());
         let figures = self.figures(&made, replicator.counts(), offices, certificates.board);
         let inspecting = self.inspect(inspection, (&front, community.as_ref()), plans_seen.clone());
@@ -436,7 +437,8 @@ impl Parts {
         events: mpsc::Sender<Input>,
     ) -> (Replicator, watch::Sender<CopiedSite>) {
         let publisher = made.fetcher.publisher().cloned();
-        let (copied, seen) = watch::channel(copied(&self.settings, &self.web, publisher));
+        let site = (&self.web, https_seen(&self.settings, self.https_port));
+        let (copied, seen) = watch::channel(copied(&self.settings, site, publisher));
         let copying = Copying::new(seen, self.link, charge(made));
         (Replicator::start(front, copying, events), copied)
     }

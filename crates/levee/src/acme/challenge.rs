@@ -10,7 +10,8 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 
 use super::error::AcmeError;
 use super::name::CertificateName;
-use crate::settings::ChallengeChoice;
+use super::records::Records;
+use crate::settings::{AcmeSettings, ChallengeChoice};
 
 /// One way to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +20,28 @@ pub enum Way {
     Http01,
     /// A certificate in a handshake on port 443 (RFC 8737).
     TlsAlpn01,
+    /// A record in DNS.
+    Dns01,
 }
 
 impl Way {
-    /// The way for the next attempt, after so many ways that failed.
-    pub const fn choose(choice: ChallengeChoice, failed: u32) -> Self {
-        match choice {
-            ChallengeChoice::Auto if failed % 2 == 1 => Self::TlsAlpn01,
-            ChallengeChoice::Auto | ChallengeChoice::Http01 => Self::Http01,
-            ChallengeChoice::TlsAlpn01 => Self::TlsAlpn01,
-        }
+    /// The way for the next attempt to certify `name`, after so many ways that failed.
+    pub fn choose(settings: &AcmeSettings, name: &CertificateName, failed: u32) -> Self {
+        let ways: &[Self] = match settings.challenge {
+            ChallengeChoice::Dns01 => &[Self::Dns01],
+            ChallengeChoice::Auto | ChallengeChoice::Http01 | ChallengeChoice::TlsAlpn01
+                if name.is_wildcard() =>
+            {
+                &[Self::Dns01]
+            }
+            ChallengeChoice::Auto if settings.can_record(name) => {
+                &[Self::Http01, Self::TlsAlpn01, Self::Dns01]
+            }
+            ChallengeChoice::Auto => &[Self::Http01, Self::TlsAlpn01],
+            ChallengeChoice::Http01 => &[Self::Http01],
+            ChallengeChoice::TlsAlpn01 => &[Self::TlsAlpn01],
+        };
+        ways[failed as usize % ways.len()]
     }
 
     /// As the protocol calls it.
@@ -36,6 +49,7 @@ impl Way {
         match self {
             Self::Http01 => ChallengeType::Http01,
             Self::TlsAlpn01 => ChallengeType::TlsAlpn01,
+            Self::Dns01 => ChallengeType::Dns01,
         }
     }
 }
@@ -45,11 +59,21 @@ impl fmt::Display for Way {
         f.write_str(match self {
             Self::Http01 => "http-01",
             Self::TlsAlpn01 => "tls-alpn-01",
+            Self::Dns01 => "dns-01",
         })
     }
 }
 
-/// What is shown; dropping it takes it back.
+/// Where it is shown.
+#[derive(Clone)]
+pub struct Boards {
+    /// By the cores.
+    pub challenges: Arc<Challenges>,
+    /// In DNS.
+    pub records: Arc<Records>,
+}
+
+/// What the cores show; dropping it takes it back. Records in DNS are taken back by the keeper.
 pub(super) struct Shown {
     challenges: Arc<Challenges>,
     token: String,
@@ -60,22 +84,25 @@ impl Shown {
     /// Shows what `challenge` asks for, by `way`.
     ///
     /// # Errors
-    /// Where a certificate for the handshake cannot be made.
-    pub fn show(
-        challenges: &Arc<Challenges>,
+    /// Where a certificate for the handshake cannot be made, or a record cannot be put into DNS.
+    ///
+    /// Cancel safety: what was put into DNS is known, and is taken out by [`Records::take_back`].
+    pub async fn show(
+        boards: &Boards,
         way: Way,
         name: &CertificateName,
         challenge: &ChallengeHandle<'_>,
     ) -> Result<Self, AcmeError> {
         let answer = challenge.key_authorization();
         let shown = Self {
-            challenges: Arc::clone(challenges),
+            challenges: Arc::clone(&boards.challenges),
             token: challenge.token.clone(),
             name: name.host().to_string(),
         };
         match way {
-            Way::Http01 => challenges.show_file(&shown.token, answer.as_str()),
+            Way::Http01 => boards.challenges.show_file(&shown.token, answer.as_str()),
             Way::TlsAlpn01 => shown.show_certificate(answer.digest().as_ref())?,
+            Way::Dns01 => boards.records.show(name, answer.dns_value()).await?,
         }
         Ok(shown)
     }

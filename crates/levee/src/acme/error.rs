@@ -6,9 +6,11 @@ use std::error::Error as StdError;
 use std::time::Duration;
 
 use instant_acme::{Error, Problem};
+use levee_dns::{DomainName, ZoneError};
 use thiserror::Error as ThisError;
 
 use super::challenge::Way;
+use super::name::CertificateName;
 use super::store::StoreError;
 
 /// See the head of this file.
@@ -51,6 +53,37 @@ pub enum AcmeError {
     /// It does not look in any way that we were to use.
     #[error("the authority does not check this name by {0}; choose another acme.challenge")]
     NotOffered(Way),
+    /// It can only be shown by a record, and no zone of ours holds the name.
+    #[error(
+        "that {0} is ours is shown by a record in DNS, and none of the zones of [dns] in force \
+         holds it; a change of [dns] takes effect at the next start"
+    )]
+    NoZone(CertificateName),
+    /// A record cannot be put into DNS.
+    #[error("cannot put the TXT record {name} into DNS for the authority: {error}")]
+    Record {
+        /// Where it was to stand.
+        name: DomainName,
+        /// What the zone says.
+        error: ZoneError,
+    },
+    /// The record's name leads somewhere else.
+    #[error(
+        "{name} is only another name for {target} (CNAME), so no record can stand there for the \
+         authority; take the CNAME away or choose another acme.challenge"
+    )]
+    RecordElsewhere {
+        /// Where it was to stand.
+        name: DomainName,
+        /// Where the name leads.
+        target: DomainName,
+    },
+    /// The zone took the record and does not show it.
+    #[error(
+        "the DNS server took the TXT record {0} and does not show it; does it show others (views) \
+         the same zone?"
+    )]
+    RecordNotShown(DomainName),
     /// What must be kept cannot be.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -110,10 +143,15 @@ impl AcmeError {
 /// What to look after when a check failed (RFC 8555 section 6.7).
 fn hint(way: Way, kind: &str) -> &'static str {
     match (kind, way) {
-        ("dns", _) => "does the name have an A or AAAA record that leads to this server?",
+        ("dns", Way::Http01 | Way::TlsAlpn01) => {
+            "does the name have an A or AAAA record that leads to this server?"
+        }
         ("caa", _) => "the CAA record of the domain allows another authority only",
         (_, Way::Http01) => {
             "does port 80 of the name lead to this server, past every firewall and proxy?"
+        }
+        (_, Way::Dns01) => {
+            "do the name servers of the domain, all of them, know our record at once?"
         }
         (_, Way::TlsAlpn01) => {
             "does port 443 of the name lead to this server, with no other TLS server before it?"

@@ -11,14 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use levee_net::Shared;
 use levee_observe::CertificateStatus;
-use levee_proxy::Challenges;
 use tokio::sync::watch;
 
 use super::authority::Authority;
-use super::challenge::Way;
+use super::challenge::{Boards, Way};
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::order::Client;
+use super::records::{LeftBehind, place};
 use super::schedule::{Lifetime, Standing};
 use super::store::CertificateStore;
 use crate::settings::{AcmeSettings, Settings};
@@ -29,6 +29,8 @@ pub struct Keeper {
     names: BTreeMap<CertificateName, Kept>,
     /// None while no certificates are ordered.
     settings: Option<AcmeSettings>,
+    /// A record that could not be taken out of DNS yet.
+    left_behind: Option<LeftBehind>,
 }
 
 /// What the keeper works with.
@@ -37,8 +39,8 @@ pub struct KeeperParts {
     pub settings: watch::Receiver<Arc<Settings>>,
     /// Where certificates are kept.
     pub store: CertificateStore,
-    /// What authorities are shown.
-    pub challenges: Arc<Challenges>,
+    /// Where authorities are shown that names are ours.
+    pub boards: Boards,
     /// Puts certificates in force.
     pub swap: Arc<dyn Swap>,
     /// How it stands, for the status page.
@@ -68,6 +70,8 @@ struct Kept {
 
 /// The longest look away.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
+/// The same while a record is to be taken out of DNS: a name server that was away comes back.
+const TIDY_REST: Duration = Duration::from_secs(60);
 
 impl Keeper {
     /// A keeper for the names in the settings in force.
@@ -77,6 +81,7 @@ impl Keeper {
             parts,
             names: BTreeMap::new(),
             settings,
+            left_behind: None,
         };
         keeper.adopt_names();
         keeper.tell("");
@@ -88,19 +93,20 @@ impl Keeper {
     /// Cancel safety: an order that is under way is gone on with at the next start.
     pub async fn run(mut self) {
         loop {
-            match self.next() {
-                Some((name, None)) => self.renew(&name).await,
-                Some((_, Some(due))) => {
-                    let wait = due.duration_since(SystemTime::now()).unwrap_or_default();
-                    if self.sleep(wait.min(SLEEP_MAX)).await == Woken::Stopped {
-                        return;
-                    }
+            let wait = match self.next() {
+                // An order that a kill cut short is gone on with before its record goes: the
+                // authority may be looking.
+                Some((name, None)) => {
+                    self.renew(&name).await;
+                    self.tidy_up().await;
+                    continue;
                 }
-                None => {
-                    if self.sleep(SLEEP_MAX).await == Woken::Stopped {
-                        return;
-                    }
-                }
+                Some((_, Some(due))) => due.duration_since(SystemTime::now()).unwrap_or_default(),
+                None => SLEEP_MAX,
+            };
+            let longest = self.tidy_up().await;
+            if self.sleep(wait.min(longest)).await == Woken::Stopped {
+                return;
             }
         }
     }
@@ -181,7 +187,7 @@ impl Keeper {
             return Ok(());
         };
         let failed = self.names.get(name).map_or(0, |kept| kept.ways_failed);
-        let way = Way::choose(acme.challenge, failed);
+        let way = Way::choose(acme, name, failed);
         // A new way each time, so that a root that was replaced is read.
         let root = acme.root.clone();
         let authority = tokio::task::spawn_blocking(move || Authority::new(root.as_deref()));
@@ -189,7 +195,7 @@ impl Keeper {
         let client = Client {
             settings: acme,
             store: &self.parts.store,
-            challenges: &self.parts.challenges,
+            boards: &self.parts.boards,
             authority: &authority,
         };
         let done = client.obtain(name, way).await;
@@ -203,10 +209,41 @@ impl Keeper {
         swapped.await.map_err(Failure::of)?.map_err(Failure::of)
     }
 
+    /// Takes records out of DNS that nobody needs any more, and says how soon to look again.
+    async fn tidy_up(&mut self) -> Duration {
+        let left = self.parts.boards.records.take_back().await;
+        let rest = match &left {
+            Some(_) => TIDY_REST,
+            None => SLEEP_MAX,
+        };
+        if left != self.left_behind {
+            if let Some(LeftBehind { name, cause }) = &left {
+                tracing::warn!(%name, %cause, "a record for the authority is still in DNS");
+            }
+            self.left_behind = left;
+            self.tell("");
+        }
+        rest
+    }
+
+    /// What is still in DNS for `name`, for people.
+    fn left_for(&self, name: &CertificateName) -> Option<String> {
+        let left = self.left_behind.as_ref()?;
+        let is_its = place(name).is_ok_and(|place| place == left.name);
+        let LeftBehind { name, cause } = left;
+        is_its.then(|| format!("the TXT record {name} is still in DNS: {cause}; it is tried again"))
+    }
+
     /// Tells how it stands; `busy` is the name that is being worked on.
     fn tell(&self, busy: &str) {
         let all = self.names.iter();
-        let all = all.map(|(name, kept)| kept.status(name.to_string(), busy));
+        let all = all.map(|(name, kept)| {
+            let mut status = kept.status(name.to_string(), busy);
+            if status.problem.is_empty() {
+                status.problem = self.left_for(name).unwrap_or_default();
+            }
+            status
+        });
         self.parts.board.replace(all.collect());
     }
 }

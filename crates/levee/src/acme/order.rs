@@ -5,18 +5,16 @@
 //! killed in between goes on with the same order, and a full disk is noticed before the authority
 //! has done any work for us.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, Error, ExternalAccountKey,
     Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
 };
-use levee_proxy::Challenges;
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 
 use super::authority::Authority;
-use super::challenge::{Shown, Way};
+use super::challenge::{Boards, Shown, Way};
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::store::{CertificateStore, PendingOrder};
@@ -26,7 +24,7 @@ use crate::settings::AcmeSettings;
 pub(super) struct Client<'a> {
     pub settings: &'a AcmeSettings,
     pub store: &'a CertificateStore,
-    pub challenges: &'a Arc<Challenges>,
+    pub boards: &'a Boards,
     pub authority: &'a Authority,
 }
 
@@ -175,7 +173,7 @@ impl Client<'_> {
             }
             let challenge = authorization.challenge(way.kind());
             let mut challenge = challenge.ok_or(AcmeError::NotOffered(way))?;
-            shown.push(Shown::show(self.challenges, way, name, &challenge)?);
+            shown.push(Shown::show(self.boards, way, name, &challenge).await?);
             // Of an order that is gone on with, the authority may be looking already.
             if challenge.status == ChallengeStatus::Pending {
                 let ready = challenge.set_ready().await;

@@ -5,6 +5,7 @@
 //!   account-HOST-PATH.json      who we are to the authority, one file for each directory
 //!   www.example.org.order       an order under way: its URL and the key that it is for
 //!   www.example.org.pem         key and chain, in one file so that they always belong together
+//!   records-in-dns.json         what we put into DNS and have not taken out again
 //! ```
 //!
 //! Each file is written beside the old one, flushed, and renamed: at whatever moment the power
@@ -39,7 +40,7 @@ pub enum StoreError {
         /// What the system said.
         cause: io::Error,
     },
-    /// It cannot be read.
+    /// It cannot be read, or is damaged.
     #[error("cannot read {path}: {cause}")]
     Read {
         /// The file.
@@ -59,6 +60,18 @@ pub struct PendingOrder {
     /// The key of the certificate to come, in PEM.
     pub key: String,
 }
+
+/// A record in DNS that shows that a name is ours.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownRecord {
+    /// Where it stands.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// The file of records in DNS.
+const RECORDS: &str = "records-in-dns.json";
 
 impl CertificateStore {
     /// Opens the store in the state folder, and makes it if need be. Blocks.
@@ -160,6 +173,33 @@ impl CertificateStore {
         let _ = fs::remove_file(self.account_path(directory));
     }
 
+    /// The records in DNS that were put in and not taken out again.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn records(&self) -> Result<Vec<ShownRecord>, StoreError> {
+        let path = self.folder.join(RECORDS);
+        let told = |cause: io::Error| {
+            let path = path.clone();
+            StoreError::Read { path, cause }
+        };
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|error| told(error.into())),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+            Err(cause) => Err(told(cause)),
+        }
+    }
+
+    /// Writes down which records are in DNS. Blocks for two disk flushes.
+    ///
+    /// # Errors
+    /// When they cannot be written; what was written before is still there then.
+    pub fn keep_records(&self, records: &[ShownRecord]) -> Result<(), StoreError> {
+        // Pairs of texts always have a JSON form.
+        let text = serde_json::to_vec(records).unwrap_or_default();
+        self.replace(&self.folder.join(RECORDS), &text)
+    }
+
     fn path(&self, name: &CertificateName, end: &str) -> PathBuf {
         self.folder.join(format!("{}.{end}", name.file_stem()))
     }
@@ -213,6 +253,25 @@ mod tests {
         let mode = fs::metadata(&kept).expect("a file").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(kept.ends_with("certificates/_.example.net.pem"));
+    }
+
+    #[test]
+    fn records_in_dns_are_known_after_a_crash() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = CertificateStore::open(folder.path()).expect("a store");
+        assert_eq!(store.records().expect("no file"), []);
+        let record = ShownRecord {
+            name: "_acme-challenge.example.net".into(),
+            text: "digest".into(),
+        };
+        store
+            .keep_records(std::slice::from_ref(&record))
+            .expect("room");
+        assert_eq!(store.records().expect("a file"), [record]);
+        let damaged = folder.path().join("certificates").join(RECORDS);
+        fs::write(damaged, "[{").expect("room");
+        let told = store.records().expect_err("half a file").to_string();
+        assert!(told.contains(RECORDS), "{told}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::read_key;
 use crate::rescue_link::Speaker;
-use crate::settings::Settings;
+use crate::settings::{AliasZone, Settings};
 
 /// Most aliases of one update: it fits into a message many times over.
 const BATCH_MAX: usize = 100;
@@ -69,8 +69,7 @@ impl AliasNames {
             return Ok(None);
         };
         let wait = settings.rescue.interval.min(Duration::from_secs(1));
-        let zone = DomainName::from(&aliases.zone);
-        let zone = RemoteZone::new(aliases.server, zone, read_key(&aliases.key)?);
+        let zone = alias_zone(aliases)?;
         let names = Self(Arc::new(Inner {
             server: aliases.server,
             zone,
@@ -244,6 +243,16 @@ impl AliasNames {
         });
         Change::of(edits.collect())
     }
+}
+
+/// The zone in which aliases lie.
+///
+/// # Errors
+/// A sentence: the key cannot be read.
+pub fn alias_zone(aliases: &AliasZone) -> Result<RemoteZone, String> {
+    let zone = DomainName::from(&aliases.zone);
+    let key = read_key(&aliases.key)?;
+    Ok(RemoteZone::new(aliases.server, zone, key))
 }
 
 fn clear(name: &DomainName) -> [Edit; 2] {

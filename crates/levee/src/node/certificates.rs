@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
+use levee_dns::{DomainName, Zone};
 use levee_net::Shared;
 use levee_observe::CertificateStatus;
 use levee_proxy::Front;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::acme::{CertificateName, CertificateStore, Keeper, KeeperParts, Lifetime, Swap};
+use super::Parts;
+use crate::acme::{
+    Boards, CertificateName, CertificateStore, Keeper, KeeperParts, KnownZones, Lifetime, Records,
+    Swap,
+};
+use crate::dns::{self, Dns};
 use crate::https::Https;
 use crate::settings::Settings;
 
@@ -52,23 +58,25 @@ impl Ordering {
     ///
     /// # Errors
     /// When the state folder cannot be written.
-    pub fn start(
-        settings: &Settings,
-        https: Option<&Arc<Https>>,
-        front: &Arc<Front>,
-    ) -> Result<Self, String> {
+    pub fn start(parts: &Parts, front: &Arc<Front>, dns: Option<&Dns>) -> Result<Self, String> {
+        let settings = &parts.settings;
         let (told, seen) = watch::channel(Arc::new(settings.clone()));
         let mut ordering = Self {
             told,
             board: CertificateBoard::default(),
             keeper: None,
         };
-        if let (Some(https), Some(folder)) = (https, &settings.state_folder) {
+        if let (Some(https), Some(folder)) = (&parts.https, &settings.state_folder) {
             let store = CertificateStore::open(folder).map_err(|error| error.to_string())?;
+            let records = Records::open(zones(settings, dns)?, store.clone());
+            let records = records.map_err(|error| error.to_string())?;
             let keeper = Keeper::new(KeeperParts {
                 settings: seen,
                 store,
-                challenges: Arc::clone(https.challenges()),
+                boards: Boards {
+                    challenges: Arc::clone(https.challenges()),
+                    records: Arc::new(records),
+                },
                 swap: Arc::new(OnCores {
                     https: Arc::clone(https),
                     front: Arc::clone(front),
@@ -79,4 +87,17 @@ impl Ordering {
         }
         Ok(ordering)
     }
+}
+
+/// The zones in which we may put records.
+fn zones(settings: &Settings, dns: Option<&Dns>) -> Result<KnownZones, String> {
+    let site = settings.dns.as_ref().zip(dns);
+    let site = site.map(|(settings, dns)| (DomainName::from(&settings.zone), dns.zone()));
+    let aliases = settings
+        .alias_zone
+        .as_ref()
+        .map(dns::alias_zone)
+        .transpose()?;
+    let aliases = aliases.map(|zone| (zone.zone().clone(), Arc::new(zone) as Arc<dyn Zone>));
+    Ok(site.into_iter().chain(aliases).collect())
 }

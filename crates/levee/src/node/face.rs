@@ -98,7 +98,7 @@ impl StatusSource for Face {
         self.fetcher.limit_disk_of_others(settings.help.disk);
         self.copied.send_replace(copied(
             &settings,
-            &self.web,
+            (&self.web, self.copied.borrow().https),
             self.fetcher.publisher().cloned(),
         ));
         self.log.reopen();

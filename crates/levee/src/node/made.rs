@@ -200,22 +200,27 @@ pub(super) fn start_dns(
 
 /// Where visitors by HTTPS are answered, as they see it from outside.
 pub(super) fn https_ports(parts: &Parts) -> HttpsPorts {
-    let given = parts.settings.tls.as_ref().map(|tls| tls.port);
-    let port = given.filter(|&port| port > 0).or(parts.https_port);
-    match (&parts.https, port) {
+    match (&parts.https, https_seen(&parts.settings, parts.https_port)) {
         (Some(https), Some(port)) => HttpsPorts::of(https, &parts.settings, port),
         (Some(_) | None, _) => HttpsPorts::default(),
     }
 }
 
+/// The port for visitors by HTTPS: `tls.port`, or where we listen.
+pub(super) fn https_seen(settings: &Settings, bound: Option<u16>) -> Option<u16> {
+    let given = settings.tls.as_ref().map(|tls| tls.port);
+    given.filter(|&port| port > 0).or(bound)
+}
+
 /// What the replicator needs to know of the site.
 pub(super) fn copied(
     settings: &Settings,
-    web: &WebAddress,
+    (web, https): (&WebAddress, Option<u16>),
     publisher: Option<Arc<Publisher>>,
 ) -> CopiedSite {
     CopiedSite {
         web: web.clone(),
+        https,
         names: settings.site.also.clone(),
         links: settings.hot_spots.links,
         publisher,

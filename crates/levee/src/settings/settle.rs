@@ -51,11 +51,15 @@ impl Settings {
         let mut complaints = vec![];
         let content = content(&values, &mut complaints);
         let community = community(&values, &mut complaints);
-        let acme = acme::acme(&values, &mut complaints);
-        let tls = tls::tls(&values, acme.as_ref(), &mut complaints);
         let dns = dns::dns(&values, &mut complaints);
         let alias_domain = community.as_ref().map(|community| &community.alias_domain);
         let alias_zone = dns::alias_zone(&values, alias_domain, &mut complaints);
+        let records = acme::Records {
+            site: dns.as_ref(),
+            aliases: alias_zone.as_ref().zip(alias_domain),
+        };
+        let acme = acme::acme(&values, &records, &mut complaints);
+        let tls = tls::tls(&values, acme.as_ref(), &mut complaints);
         let settings = Self {
             site: site(&values, content, &mut complaints),
             upstream: upstream::upstream(&values, &mut complaints),

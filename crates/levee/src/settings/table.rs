@@ -131,11 +131,11 @@ settings! {
     "acme.agree", Kind::Flag, "false", "", Reload, "true",
     "That you agree to the terms of the certificate authority. With it, certificates for the site's names are ordered and renewed by themselves.";
     "acme.names", Kind::Words, "", "", Reload, "[\"www.example.org\", \"example.org\"]",
-    "Names to get certificates for, each one of its own; by default those of the site. Not for wildcards: bring those as files.";
+    "Names to get certificates for, each one of its own. By default those of the site, and `*.` of `community.alias_domain` where there is a `dns.alias_server`. Those with `*.` are always shown to be yours by a record in a zone of `[dns]`.";
     "acme.contact", Kind::Words, "", "", Reload, "[\"webmaster@example.org\"]",
     "Addresses to which the authority may write.";
-    "acme.challenge", Kind::Choice(&["auto", "http-01", "tls-alpn-01"]), "auto", "", Reload, "\"tls-alpn-01\"",
-    "How the authority is shown that a name is yours: by a page on port 80, or in a handshake on port 443. `auto` takes the next when one has failed.";
+    "acme.challenge", Kind::Choice(&["auto", "http-01", "tls-alpn-01", "dns-01"]), "auto", "", Reload, "\"tls-alpn-01\"",
+    "How the authority is shown that a name is yours: by a page on port 80, in a handshake on port 443, or by a record in a zone of `[dns]`. `auto` takes the next when one has failed.";
     "acme.directory", Kind::Text, "https://acme-v02.api.letsencrypt.org/directory", "", Reload, "\"https://acme-staging-v02.api.letsencrypt.org/directory\"",
     "The authority: the URL of its ACME directory.";
     "acme.root", Kind::Path, "", "", Reload, "\"/etc/levee/our-root.pem\"",

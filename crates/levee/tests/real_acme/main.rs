@@ -2,7 +2,12 @@
 //! with after a kill.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../browser.rs"]
+mod browser;
+mod community;
+mod names;
 mod pebble;
+mod records;
 mod site;
 
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -14,6 +14,8 @@ pub struct Looks {
     pub tls: Option<u16>,
     /// Whether it takes some seconds to look.
     pub slow: bool,
+    /// A name server that it asks instead of its own.
+    pub names: Option<u16>,
     /// It knows its clients already.
     pub external: bool,
 }
@@ -76,6 +78,7 @@ impl Place {
         let dns = UdpSocket::bind("127.0.0.1:0").unwrap();
         let dns_port = dns.local_addr().unwrap().port();
         drop(dns);
+        let asked = looks.names.unwrap_or(dns_port);
         let silent = free_port();
         let text = format!(
             "{{\"pebble\": {{\"listenAddress\": \"127.0.0.1:{}\", \
@@ -107,7 +110,7 @@ impl Place {
         pebble
             .arg("-config")
             .arg(self.path("pebble.json"))
-            .args(["-dnsserver", &format!("127.0.0.1:{dns_port}")])
+            .args(["-dnsserver", &format!("127.0.0.1:{asked}")])
             .env("PEBBLE_AUTHZREUSE", "0")
             .stdout(log.try_clone().unwrap())
             .stderr(log);

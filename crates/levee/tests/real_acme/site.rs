@@ -13,11 +13,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A site in a folder of its own.
 pub struct Site {
     folder: tempfile::TempDir,
+    name: String,
 }
 
 /// A levee that serves it, ended with the test.
 pub struct Levee {
     process: Child,
+    name: String,
     pub http: u16,
     pub https: u16,
     admin: String,
@@ -27,13 +29,19 @@ impl Site {
     /// A site called `site.test` that orders certificates from `place`; `more` are further lines
     /// below `[acme]`.
     pub fn new(place: &Place, more: &str) -> Self {
+        Self::named("site.test", place, more)
+    }
+
+    /// The same, with another name.
+    pub fn named(name: &str, place: &Place, more: &str) -> Self {
         let site = Self {
             folder: tempfile::tempdir().unwrap(),
+            name: name.to_owned(),
         };
         std::fs::create_dir(site.path("public")).unwrap();
         std::fs::write(site.path("public/index.html"), "hello").unwrap();
         let text = format!(
-            "[site]\nname = \"site.test\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
+            "[site]\nname = \"{name}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
              [tls]\nlisten = [\"127.0.0.1:0\"]\nredirect = true\n\
              [acme]\nagree = true\ncontact = [\"webmaster@site.test\"]\n{}{more}\
              [state]\nfolder = \"state\"\n[admin]\nlisten = \"127.0.0.1:0\"\n",
@@ -65,9 +73,10 @@ impl Site {
         };
         let admin = line.split("admin http://").nth(1).unwrap();
         Levee {
-            http: port(" http://site.test:"),
-            https: port(" https://site.test:"),
+            http: port(&format!(" http://{}:", self.name)),
+            https: port(&format!(" https://{}:", self.name)),
             admin: admin.trim().to_owned(),
+            name: self.name.clone(),
             process,
         }
     }
@@ -91,24 +100,26 @@ impl Levee {
     pub fn curl(&self, place: &Place) -> String {
         let root = place.root_file();
         let root = root.to_str().unwrap();
-        self.ask(
-            &["--cacert", root],
-            &format!("https://site.test:{}/", self.https),
-        )
+        self.ask(&["--cacert", root], &self.url())
+    }
+
+    /// Its page, by HTTPS.
+    pub fn url(&self) -> String {
+        format!("https://{}:{}/", self.name, self.https)
     }
 
     /// What curl gets by HTTP, with the status and the place that it is sent to.
     pub fn curl_plain(&self, path: &str) -> String {
         let told = " %{http_code} %{redirect_url}";
-        let url = format!("http://site.test:{}{path}", self.http);
+        let url = format!("http://{}:{}{path}", self.name, self.http);
         self.ask(&["--write-out", told], &url)
     }
 
     fn ask(&self, arguments: &[&str], url: &str) -> String {
         let output = Command::new("curl")
             .args(["--silent", "--show-error", "--max-time", "20"])
-            .args(["--resolve", &format!("site.test:{}:127.0.0.1", self.https)])
-            .args(["--resolve", &format!("site.test:{}:127.0.0.1", self.http)])
+            // Every name leads here.
+            .args(["--connect-to", "::127.0.0.1:"])
             .args(arguments)
             .arg(url)
             .output()

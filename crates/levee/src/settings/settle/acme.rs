@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use levee_vocab::HostName;
+
+use super::dns::{AliasZone, DnsSettings, lies_in};
 use super::values::Values;
 use crate::acme::CertificateName;
 use crate::settings::read::Complaint;
@@ -21,10 +24,32 @@ pub struct AcmeSettings {
     pub challenge: ChallengeChoice,
     /// Names, each of which gets a certificate of its own.
     pub names: Vec<CertificateName>,
+    /// Zones in which we may put records.
+    pub zones: Vec<HostName>,
     /// Roots of the authority itself, in PEM, where they are not those of the system.
     pub root: Option<PathBuf>,
     /// The account that it knows already.
     pub external: Option<ExternalAccount>,
+}
+
+impl AcmeSettings {
+    /// Whether a record in DNS can show that `name` is ours.
+    pub fn can_record(&self, name: &CertificateName) -> bool {
+        self.zones.iter().any(|zone| lies_in(name.host(), zone))
+    }
+
+    /// Whether nothing else may.
+    fn must_record(&self, name: &CertificateName) -> bool {
+        name.is_wildcard() || self.challenge == ChallengeChoice::Dns01
+    }
+}
+
+/// What is known of the zones that we may change.
+pub(super) struct Records<'a> {
+    /// That of the site's name.
+    pub site: Option<&'a DnsSettings>,
+    /// That of our aliases, and their domain.
+    pub aliases: Option<(&'a AliasZone, &'a HostName)>,
 }
 
 /// How an authority is shown that a name is ours.
@@ -36,6 +61,8 @@ pub enum ChallengeChoice {
     Http01,
     /// In a handshake.
     TlsAlpn01,
+    /// By a record in DNS.
+    Dns01,
 }
 
 /// An account that the authority knows already (RFC 8555 section 7.3.4).
@@ -56,7 +83,11 @@ impl std::fmt::Debug for ExternalAccount {
     }
 }
 
-pub(super) fn acme(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Option<AcmeSettings> {
+pub(super) fn acme(
+    values: &Values<'_>,
+    records: &Records<'_>,
+    complaints: &mut Vec<Complaint>,
+) -> Option<AcmeSettings> {
     if !values.flag("acme.agree") {
         complain_of_silence(values, complaints);
         return None;
@@ -81,13 +112,58 @@ pub(super) fn acme(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Opti
         challenge: match values.text("acme.challenge").as_str() {
             "http-01" => ChallengeChoice::Http01,
             "tls-alpn-01" => ChallengeChoice::TlsAlpn01,
+            "dns-01" => ChallengeChoice::Dns01,
             _ => ChallengeChoice::Auto,
         },
-        names: names(values, &mut complain),
+        names: names(values, records, &mut complain),
+        zones: records.zones(),
         root: values.path("acme.root"),
         external: external(values, &mut complain),
     };
+    check_records(values, &settings, &mut complain);
     Some(settings)
+}
+
+impl Records<'_> {
+    fn zones(&self) -> Vec<HostName> {
+        let site = self.site.map(|dns| dns.zone.clone());
+        let aliases = self.aliases.map(|(aliases, _)| aliases.zone.clone());
+        site.into_iter().chain(aliases).collect()
+    }
+
+    /// All aliases of ours, where we can show that their domain is ours and an authority may know
+    /// it.
+    fn all_aliases(&self) -> Option<String> {
+        let (_, domain) = self.aliases?;
+        let all = CertificateName::below(domain).to_string();
+        all.parse::<CertificateName>().is_ok().then_some(all)
+    }
+}
+
+/// Complains of names that only a record could show to be ours, where we may not put one.
+fn check_records(
+    values: &Values<'_>,
+    settings: &AcmeSettings,
+    complain: &mut impl FnMut(&str, String),
+) {
+    let setting = match values.file.given("acme.names") {
+        Some(_) => "acme.names",
+        None => "acme.challenge",
+    };
+    let zones: Vec<_> = settings.zones.iter().map(ToString::to_string).collect();
+    for name in &settings.names {
+        if !settings.must_record(name) || settings.can_record(name) {
+            continue;
+        }
+        let flaw = match zones.is_empty() {
+            true => "needs dns.server or dns.listen, for names of the site, or dns.alias_server, \
+                     for those of aliases"
+                .to_owned(),
+            false => format!("can be put into zone {} only", zones.join(" or ")),
+        };
+        let text = format!("`{name}` is shown to be yours by a record in DNS, which {flaw}");
+        complain(setting, format!("{setting}: {text}"));
+    }
 }
 
 /// What means nothing while nobody has agreed.
@@ -105,27 +181,25 @@ fn complain_of_silence(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
     }
 }
 
-fn names(values: &Values<'_>, complain: &mut impl FnMut(&str, String)) -> Vec<CertificateName> {
+fn names(
+    values: &Values<'_>,
+    records: &Records<'_>,
+    complain: &mut impl FnMut(&str, String),
+) -> Vec<CertificateName> {
     let given = values.words("acme.names");
     let (setting, wanted) = match given.is_empty() {
         false => ("acme.names", given),
         true => {
             let site = values.hosts("site.name").into_iter();
             let all = site.chain(values.hosts("site.also"));
-            ("acme.agree", all.map(|name| name.to_string()).collect())
+            let all = all.map(|name| name.to_string());
+            ("acme.agree", all.chain(records.all_aliases()).collect())
         }
     };
     let mut names: Vec<CertificateName> = Vec::new();
     for text in wanted {
         match text.parse() {
             Ok(name) if names.contains(&name) => {}
-            Ok(name) if CertificateName::is_wildcard(&name) => {
-                let text = format!(
-                    "{setting}: `{name}`: only a record in DNS shows that a wildcard is yours, \
-                     which is not done here; get it by another client and name it in tls.certificates"
-                );
-                complain(setting, text);
-            }
             Ok(name) => names.push(name),
             Err(flaw) => complain(setting, format!("{setting}: `{text}`: {flaw}")),
         }

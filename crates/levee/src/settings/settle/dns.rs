@@ -282,7 +282,7 @@ pub(super) fn alias_zone(
 }
 
 /// Whether `name` is `zone` or lies below it.
-fn lies_in(name: &HostName, zone: &HostName) -> bool {
+pub(super) fn lies_in(name: &HostName, zone: &HostName) -> bool {
     let rest = name.as_str().strip_suffix(zone.as_str());
     rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -329,7 +329,9 @@ fn orders_that_cannot_succeed_are_told_before_anybody_is_asked() {
     let says = |text: &str| told.iter().any(|one| one.contains(text));
     assert!(says("line 4: acme.agree") && says("state.folder"));
     assert!(says("line 5: acme.directory") && says("https://"));
-    assert!(says("only a record in DNS shows"));
+    assert!(says(
+        "`*.example.org` is shown to be yours by a record in DNS, which needs"
+    ));
     assert!(says("the internet does not know"));
     assert!(says("acme.eab_key is missing"));
     let idle = settle("[site]\nfolder = \"p\"\n[acme]\nnames = [\"a.example\"]\n");
@@ -354,4 +356,66 @@ fn aliases_are_registered_in_the_zone_where_they_lie() {
         &format!("{site}[dns]\nalias_key = \"k\"\n"),
         &["without dns.alias_server"],
     );
+}
+
+#[test]
+fn a_wildcard_for_aliases_is_ordered_where_a_record_can_show_that_their_domain_is_ours() {
+    let start = "[site]\nfolder = \"p\"\nname = \"www.example.org\"\n[state]\nfolder = \"s\"\n\
+                 [community]\nregistry = \"192.0.2.7:7070\"\nalias_domain = \"a.example.net\"\n\
+                 [dns]\nalias_server = \"192.0.2.55:53\"\nalias_key = \"k\"\n\
+                 alias_zone = \"example.net\"\n[acme]\nagree = true\n";
+    let acme = settle(start).expect("good").acme.expect("agreed");
+    let names: Vec<_> = acme.names.iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["www.example.org", "*.a.example.net"]);
+    let can: Vec<_> = acme
+        .names
+        .iter()
+        .map(|name| acme.can_record(name))
+        .collect();
+    assert_eq!(can, [false, true]);
+    let other = format!("{start}challenge = \"dns-01\"\n");
+    check_told(
+        &other,
+        &["acme.challenge: `www.example.org` is shown to be yours by a record in DNS"],
+    );
+}
+
+#[test]
+fn an_alias_domain_shares_no_cookies_with_the_site_as_browsers_see_it() {
+    let told = |site: &str, aliases: &str| {
+        let text = format!(
+            "[site]\nfolder = \"p\"\nname = \"{site}\"\n[community]\n\
+             registry = \"192.0.2.7:7070\"\nalias_domain = \"{aliases}\"\n"
+        );
+        settle(&text)
+            .err()
+            .is_some_and(|told| told[0].contains("share its cookies"))
+    };
+    for (site, aliases) in [
+        ("www.example.org", "aliases.example.org"),
+        ("www.example.org", "example.org"),
+        ("www.shop.example.co.uk", "aliases.example.co.uk"),
+        // A country with a short name below it that is no public suffix.
+        ("www.t.co", "aliases.t.co"),
+        ("me.github.io", "aliases.me.github.io"),
+        (
+            "www.xn--85x722f.xn--55qx5d.cn",
+            "aliases.xn--85x722f.xn--55qx5d.cn",
+        ),
+    ] {
+        assert!(told(site, aliases), "{site} {aliases}");
+    }
+    for (site, aliases) in [
+        ("www.example.org", "aliases.example.net"),
+        ("www.example.org", "anexample.org"),
+        ("www.example.co.uk", "other.co.uk"),
+        ("www.mairie.gouv.fr", "aliases.gouv.fr"),
+        ("me.github.io", "you.github.io"),
+        ("me.github.io", "github.io"),
+        ("www.city.kawasaki.jp", "aliases.kawasaki.jp"),
+        ("blog.localhost", "aliases.localhost"),
+        ("localhost", "aliases.localhost"),
+    ] {
+        assert!(!told(site, aliases), "{site} {aliases}");
+    }
 }
