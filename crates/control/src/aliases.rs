@@ -20,13 +20,16 @@
 //! A number is never given twice, not even after a restart: the alias of one origin must never lead
 //! to another. The records of [`Aliases::records`] carry this over a restart.
 
+mod alias;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_vocab::{HostName, LinkId, Misses, Peers, Timestamp, WebAddress};
+use levee_vocab::{HostName, LinkId, Peers, Timestamp, WebAddress};
 
+use self::alias::Alias;
 use crate::homes::Homes;
 use crate::input::RescueCall;
 use crate::parameters::Parameters;
@@ -67,17 +70,6 @@ pub(crate) struct Aliases {
 enum Started {
     No,
     Yes,
-}
-
-#[derive(Clone, Debug)]
-enum Alias {
-    /// Given out by this process.
-    Given(Arc<OriginRoute>),
-    /// Restored from the state folder: only good for the way back.
-    Restored {
-        record: AliasRecord,
-        phase: OriginPhase,
-    },
 }
 
 impl Aliases {
@@ -367,253 +359,5 @@ impl Aliases {
     }
 }
 
-impl Alias {
-    fn name(&self) -> &HostName {
-        match self {
-            Self::Given(route) => &route.alias,
-            Self::Restored { record, .. } => &record.alias,
-        }
-    }
-
-    fn record(&self, number: u64) -> AliasRecord {
-        match self {
-            Self::Given(route) => AliasRecord {
-                number,
-                alias: route.alias.clone(),
-                origin: route.origin.clone(),
-                tls: route.tls,
-            },
-            Self::Restored { record, .. } => record.clone(),
-        }
-    }
-
-    fn phase(&self) -> OriginPhase {
-        match self {
-            Self::Given(route) => route.phase,
-            Self::Restored { phase, .. } => *phase,
-        }
-    }
-
-    fn expire(&mut self, until: Timestamp) {
-        let next = OriginPhase::Expired { until };
-        match self {
-            Self::Given(route) => Arc::make_mut(route).phase = next,
-            Self::Restored { phase, .. } => *phase = next,
-        }
-    }
-
-    /// When it begins to lead back.
-    fn ends_at(&self) -> Option<Timestamp> {
-        match self.phase() {
-            OriginPhase::Ending { until } | OriginPhase::Restored { until } => Some(until),
-            // The rescue that it belongs to ends it in time.
-            OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Expired { .. } => None,
-        }
-    }
-
-    fn forgotten_at(&self) -> Option<Timestamp> {
-        match self.phase() {
-            OriginPhase::Expired { until } => Some(until),
-            OriginPhase::Live
-            | OriginPhase::Orphaned { .. }
-            | OriginPhase::Ending { .. }
-            | OriginPhase::Restored { .. } => None,
-        }
-    }
-
-    fn route(&self) -> Arc<OriginRoute> {
-        match self {
-            Self::Given(route) => route.clone(),
-            // Never fetched from: only the way back is known.
-            Self::Restored { record, phase } => Arc::new(OriginRoute {
-                slot: 0,
-                link: LinkId::Inbound(0),
-                origin: record.origin.clone(),
-                address: SocketAddr::from(([0, 0, 0, 0], 0)),
-                tls: record.tls,
-                alias: record.alias.clone(),
-                key: None,
-                ttl: Duration::ZERO,
-                homes: None,
-                misses: Misses::SendBack,
-                phase: *phase,
-            }),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use levee_vocab::{ByteRate, WebAddress};
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn address(host: &str) -> WebAddress {
-        WebAddress {
-            host: host.parse().unwrap(),
-            port: 80,
-        }
-    }
-
-    fn parameters() -> Parameters {
-        Parameters::new(
-            address("www.example.org"),
-            "192.0.2.1".parse().unwrap(),
-            "aliases.example.net".parse().unwrap(),
-            ByteRate::from_kilobytes(1000),
-        )
-    }
-
-    fn keeping(seconds: u64) -> Parameters {
-        Parameters {
-            alias_keep: Duration::from_secs(seconds),
-            ..parameters()
-        }
-    }
-
-    fn call(link: u64) -> RescueCall {
-        RescueCall {
-            origin: address(&format!("origin{link}.example.com")),
-            address: "192.0.2.9".parse().unwrap(),
-            idle_max: Duration::from_secs(300),
-            key: None,
-            ttl: None,
-            drill: None,
-            name_ttl: None,
-            beats: false,
-            misses: Misses::Fetch,
-            tls: None,
-        }
-    }
-
-    fn give(aliases: &mut Aliases, link: u64) -> HostName {
-        aliases
-            .give(&parameters(), &call(link), LinkId::Inbound(link), 3)
-            .unwrap()
-    }
-
-    #[test]
-    fn an_alias_serves_until_its_origin_has_stopped_and_then_leads_back() {
-        let keep = keeping(100);
-        let mut aliases = Aliases::restore(Vec::new());
-        let alias = give(&mut aliases, 1);
-        assert_eq!(alias.as_str(), "www-vh1.aliases.example.net");
-        aliases.end(LinkId::Inbound(1), Timestamp::from_seconds(10));
-        aliases.acknowledge(LinkId::Inbound(1), Timestamp::from_seconds(2));
-        aliases.acknowledge(LinkId::Inbound(1), Timestamp::from_seconds(8));
-        let leads = |aliases: &Aliases, host: &str| {
-            let table = aliases.table();
-            match table.destination(host) {
-                crate::plan::Destination::NotOurs => "nowhere",
-                crate::plan::Destination::Rescued(_) => "rescued",
-                crate::plan::Destination::Restored(..) => "later",
-                crate::plan::Destination::Expired(_) => "back",
-            }
-        };
-        aliases.expire(Timestamp::from_seconds(1), &keep);
-        assert_eq!(leads(&aliases, alias.as_str()), "rescued");
-        assert_eq!(leads(&aliases, "origin1.example.com"), "rescued");
-        aliases.expire(Timestamp::from_seconds(2), &keep);
-        assert_eq!(leads(&aliases, alias.as_str()), "back");
-        assert_eq!(leads(&aliases, "origin1.example.com"), "nowhere");
-        aliases.expire(Timestamp::from_seconds(102), &keep);
-        assert_eq!(leads(&aliases, alias.as_str()), "nowhere");
-        assert_eq!(aliases.next_deadline(), None);
-    }
-
-    #[test]
-    fn an_origin_whose_name_leads_here_is_served_until_others_have_forgotten_that() {
-        let keep = keeping(100);
-        let mut aliases = Aliases::restore(Vec::new());
-        for (number, seconds) in [(1, 30), (2, 100_000)] {
-            let link = LinkId::Inbound(number);
-            let call = RescueCall {
-                name_ttl: Some(Duration::from_secs(seconds)),
-                ..call(number)
-            };
-            aliases.give(&parameters(), &call, link, 3);
-            aliases.end(link, Timestamp::from_seconds(10));
-            aliases.acknowledge(link, Timestamp::from_seconds(2));
-        }
-        let is_served = |aliases: &Aliases, link: u64, now: u64| {
-            let mut aliases = aliases.clone();
-            aliases.expire(Timestamp::from_seconds(now), &keep);
-            let host = format!("origin{link}.example.com");
-            aliases.table().names.contains_key(host.as_str())
-        };
-        assert!(is_served(&aliases, 1, 31));
-        assert!(!is_served(&aliases, 1, 32));
-        assert!(is_served(&aliases, 2, 3601));
-        assert!(
-            !is_served(&aliases, 2, 3602),
-            "nobody is held to it for ever"
-        );
-    }
-
-    #[test]
-    fn numbers_are_never_given_twice_even_after_a_restart() {
-        let mut aliases = Aliases::restore(Vec::new());
-        give(&mut aliases, 1);
-        give(&mut aliases, 2);
-        for link in [1, 2] {
-            aliases.end(LinkId::Inbound(link), Timestamp::ZERO);
-        }
-        aliases.expire(Timestamp::from_seconds(1), &keeping(0));
-        aliases.expire(Timestamp::from_seconds(2), &keeping(0));
-        assert!(aliases.table().names.is_empty());
-        let mut restored = Aliases::restore(aliases.records());
-        let alias = give(&mut restored, 3);
-        assert_eq!(alias.as_str(), "www-vh3.aliases.example.net");
-    }
-
-    #[test]
-    fn a_restored_alias_refuses_until_its_origin_has_noticed_the_restart() {
-        let mut aliases = Aliases::restore(Vec::new());
-        let alias = give(&mut aliases, 1);
-        let mut restored = Aliases::restore(aliases.records());
-        let phase = |aliases: &Aliases| aliases.table().origins[0].phase;
-        let until = Timestamp::ZERO;
-        assert_eq!(phase(&restored), OriginPhase::Restored { until });
-        restored.expire(Timestamp::from_seconds(7), &keeping(9));
-        let until = Timestamp::from_seconds(11);
-        assert_eq!(phase(&restored), OriginPhase::Restored { until });
-        assert_eq!(restored.next_deadline(), Some(until));
-        restored.expire(until, &keeping(9));
-        let until = Timestamp::from_seconds(20);
-        assert_eq!(phase(&restored), OriginPhase::Expired { until });
-        restored.expire(until, &keeping(9));
-        assert!(!restored.contains(&alias));
-    }
-
-    proptest! {
-        /// Whatever happens, the deadline that is remembered is that of the alias which moves next.
-        #[test]
-        fn the_deadline_is_that_of_the_next_alias(
-            steps in prop::collection::vec((0..5_u8, 1..6_u64, 0..40_u64), 1..60),
-            restored in any::<bool>(),
-        ) {
-            let mut aliases = Aliases::restore(Vec::new());
-            let mut now = 0;
-            if restored {
-                give(&mut aliases, 1);
-                aliases = Aliases::restore(aliases.records());
-            }
-            for (step, link, time) in steps {
-                let (until, link) = (Timestamp::from_seconds(now + time), LinkId::Inbound(link));
-                match step {
-                    0 | 1 => { give(&mut aliases, time % 5 + 1); }
-                    2 => aliases.end(link, until),
-                    3 => aliases.acknowledge(link, until),
-                    _ => {
-                        now += time;
-                        aliases.expire(Timestamp::from_seconds(now), &keeping(20));
-                    }
-                }
-                let remembered = aliases.next_deadline();
-                aliases.find_deadline();
-                prop_assert_eq!(remembered, aliases.next_deadline());
-            }
-        }
-    }
-}
+mod tests;
