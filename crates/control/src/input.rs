@@ -179,6 +179,24 @@ pub struct RescueCall {
     pub tls: Option<u16>,
 }
 
+impl RescueCall {
+    /// What the paper's own SOS says, and nothing beyond it.
+    pub const fn new(origin: WebAddress, address: IpAddr, idle_max: Duration) -> Self {
+        Self {
+            origin,
+            address,
+            idle_max,
+            key: None,
+            ttl: None,
+            beats: false,
+            drill: None,
+            name_ttl: None,
+            misses: Misses::Fetch,
+            tls: None,
+        }
+    }
+}
+
 /// Why an SOS led to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {

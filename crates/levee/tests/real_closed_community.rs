@@ -7,7 +7,7 @@ mod stage;
 
 use levee::trust::{Channel, Trust};
 use levee_trust::UnixMillis;
-use levee_vocab::Misses;
+use levee_vocab::WebAddress;
 use levee_wire::rescue::{Request, Sos};
 use std::time::Duration;
 
@@ -18,23 +18,12 @@ const RESCUE: &str = "www.rescue.example";
 
 /// A call for help of the origin as a line.
 fn sos(origin: &Trust, asked: &str) -> String {
-    let sos = Sos {
-        tls: None,
-        origin: levee_vocab::WebAddress {
-            host: ORIGIN.parse().unwrap(),
-            port: 80,
-        },
-        address: "127.0.0.1".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
-        ttl: None,
-        beats: false,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        version: 1,
-        proof: None,
+    let web = WebAddress {
+        host: ORIGIN.parse().unwrap(),
+        port: 80,
     };
+    let address = "127.0.0.1".parse().unwrap();
+    let sos = Sos::new(web, address, Duration::from_secs(600));
     let signed = origin.signed_sos(sos, &asked.parse().unwrap());
     format!("1 {}", Request::Sos(signed))
 }

@@ -179,6 +179,24 @@ pub fn parse(line: &[u8]) -> Result<Message, ParseError> {
 }
 
 impl Sos {
+    /// What the paper's own SOS says, and nothing beyond it.
+    pub const fn new(origin: WebAddress, address: IpAddr, idle_max: Duration) -> Self {
+        Self {
+            origin,
+            address,
+            idle_max,
+            key: None,
+            ttl: None,
+            beats: false,
+            drill: None,
+            name_ttl: None,
+            misses: Misses::Fetch,
+            tls: None,
+            version: 0,
+            proof: None,
+        }
+    }
+
     /// This SOS with the caller's proof. `sign` gives the signature over a text, for the one who is
     /// `asked`.
     #[must_use]

@@ -16,20 +16,8 @@ fn web(host: &str, port: u16) -> WebAddress {
 }
 
 fn sos() -> Sos {
-    Sos {
-        origin: web("www.origin.com", 8080),
-        address: "1.2.3.4".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
-        ttl: None,
-        beats: false,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        tls: None,
-        version: 0,
-        proof: None,
-    }
+    let (origin, address) = (web("www.origin.com", 8080), "1.2.3.4".parse().unwrap());
+    Sos::new(origin, address, Duration::from_secs(600))
 }
 
 fn offer() -> Offer {
@@ -214,7 +202,6 @@ fn our_parameters_follow_the_papers() {
 fn a_rehearsal_says_so_on_both_sides() {
     let rehearsal = Sos {
         drill: Some(Duration::from_secs(60)),
-        name_ttl: None,
         ..sos()
     };
     check_both_ways(

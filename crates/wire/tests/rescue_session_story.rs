@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
+    ByteRate, FetchKey, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
 };
 use levee_wire::rescue::{Offer, Rate, Sos};
 use levee_wire::{
@@ -18,20 +18,8 @@ fn web(host: &str) -> WebAddress {
 }
 
 fn sos() -> Sos {
-    Sos {
-        origin: web("www.origin.com"),
-        address: "1.2.3.4".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
-        ttl: None,
-        beats: false,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        tls: None,
-        version: 0,
-        proof: None,
-    }
+    let (origin, address) = (web("www.origin.com"), "1.2.3.4".parse().unwrap());
+    Sos::new(origin, address, Duration::from_secs(600))
 }
 
 fn offer() -> Offer {

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, Misses, Purge, PurgeKind, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, Purge, PurgeKind, Timestamp, WebAddress};
 use levee_wire::rescue::{Offer, Rate, Sos};
 use levee_wire::{Input, Output, RescueSession, SessionLimits};
 
@@ -38,20 +38,8 @@ fn offer() -> Offer {
 }
 
 fn calling() -> RescueSession {
-    let sos = Sos {
-        origin: web("www.origin.com"),
-        address: "1.2.3.4".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
-        ttl: None,
-        beats: false,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        tls: None,
-        version: 0,
-        proof: None,
-    };
+    let (origin, address) = (web("www.origin.com"), "1.2.3.4".parse().unwrap());
+    let sos = Sos::new(origin, address, Duration::from_secs(600));
     RescueSession::call(sos, Timestamp::from_seconds(2), SessionLimits::default()).0
 }
 

@@ -143,11 +143,9 @@ impl Calls {
                 due: desk.after(ANSWER_DUE),
             },
         );
+        let origin = desk.parameters.site.clone();
+        let (address, idle_max) = (desk.parameters.address, desk.parameters.idle_max);
         let call = RescueCall {
-            origin: desk.parameters.site.clone(),
-            address: desk.parameters.address,
-            idle_max: desk.parameters.idle_max,
-            key: None,
             ttl: Some(desk.parameters.object_ttl),
             beats: true,
             drill: drill_left(desk),
@@ -156,7 +154,7 @@ impl Calls {
                 Law::Combined | Law::Load => Misses::Fetch,
                 Law::Resources => Misses::SendBack,
             },
-            tls: None,
+            ..RescueCall::new(origin, address, idle_max)
         };
         desk.act(Output::CallForHelp {
             link,

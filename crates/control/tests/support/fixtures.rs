@@ -8,9 +8,7 @@ use std::time::Duration;
 use levee_control::{
     Candidate, DrillOrder, Input, LoadSample, Output, Parameters, RescueCall, Traffic,
 };
-use levee_vocab::{
-    ByteRate, FetchKey, HostName, LinkId, Misses, Peer, Peers, Timestamp, WebAddress,
-};
+use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress};
 
 /// `host` on port 80.
 pub fn site(host: &str) -> WebAddress {
@@ -41,17 +39,11 @@ pub fn candidate(host: &str, kilobytes: u64) -> Candidate {
 
 /// What `host` says when it calls for help.
 pub fn call(host: &str) -> RescueCall {
+    let address = "192.0.2.9".parse().unwrap();
     RescueCall {
-        origin: site(host),
-        address: "192.0.2.9".parse().unwrap(),
-        idle_max: Duration::from_secs(300),
         key: Some(key()),
-        ttl: None,
         beats: true,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        tls: None,
+        ..RescueCall::new(site(host), address, Duration::from_secs(300))
     }
 }
 
@@ -59,7 +51,6 @@ pub fn call(host: &str) -> RescueCall {
 pub fn drill_call(host: &str, seconds: u64) -> RescueCall {
     RescueCall {
         drill: Some(Duration::from_secs(seconds)),
-        name_ttl: None,
         ..call(host)
     }
 }

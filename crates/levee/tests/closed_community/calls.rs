@@ -11,7 +11,7 @@ use levee::trust::{Channel, Trust, unix_now};
 use levee_control::{Candidate, Input, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
 use levee_trust::Role;
-use levee_vocab::{ByteRate, HostName, LinkId, Misses, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
 use levee_wire::rescue::Sos;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -89,18 +89,8 @@ impl Server {
             rescue,
             free: ByteRate::from_kilobytes(500),
         };
-        let call = RescueCall {
-            tls: None,
-            origin: web(ORIGIN),
-            address: "127.0.0.1".parse().unwrap(),
-            idle_max: Duration::from_secs(600),
-            key: None,
-            ttl: None,
-            beats: false,
-            drill: None,
-            name_ttl: None,
-            misses: Misses::Fetch,
-        };
+        let address = "127.0.0.1".parse().unwrap();
+        let call = RescueCall::new(web(ORIGIN), address, Duration::from_secs(600));
         let link = LinkId::Outbound(1);
         let order = Output::CallForHelp {
             link,
@@ -120,20 +110,8 @@ fn web(name: &str) -> WebAddress {
 
 /// A call for help as a line, of who has this key.
 fn sos(trust: &Trust, asked: &str) -> String {
-    let sos = Sos {
-        tls: None,
-        origin: web(ORIGIN),
-        address: "127.0.0.1".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
-        ttl: None,
-        beats: false,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
-        version: 1,
-        proof: None,
-    };
+    let address = "127.0.0.1".parse().unwrap();
+    let sos = Sos::new(web(ORIGIN), address, Duration::from_secs(600));
     format!(
         "1 {}",
         levee_wire::rescue::Request::Sos(trust.signed_sos(sos, &asked.parse().unwrap()))

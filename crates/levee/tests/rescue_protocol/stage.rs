@@ -15,7 +15,7 @@ use levee::settings::TrustSettings;
 use levee::trust::Trust;
 use levee_control::{Candidate, Input, Output, RescueCall};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, HostName, LinkId, Misses, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -50,17 +50,11 @@ pub fn accept(link: LinkId) -> Output {
 }
 
 pub fn rescue_call() -> RescueCall {
+    let (origin, address) = (web("www.origin.com"), "1.2.3.4".parse().unwrap());
     RescueCall {
-        tls: None,
-        origin: web("www.origin.com"),
-        address: "1.2.3.4".parse().unwrap(),
-        idle_max: Duration::from_secs(600),
-        key: None,
         ttl: Some(Duration::from_secs(60)),
         beats: true,
-        drill: None,
-        name_ttl: None,
-        misses: Misses::Fetch,
+        ..RescueCall::new(origin, address, Duration::from_secs(600))
     }
 }
 
