@@ -8,8 +8,8 @@ mod fixtures;
 use std::time::Duration;
 
 use fixtures::*;
-use levee_control::{Brain, Input, LinkLoss, OriginPhase, Output};
-use levee_vocab::LinkId;
+use levee_control::{Brain, HelpLimits, Input, LinkLoss, OriginPhase, Output};
+use levee_vocab::{ByteRate, LinkId};
 
 const ORIGIN: LinkId = LinkId::Inbound(1);
 
@@ -20,7 +20,14 @@ fn sos(link: LinkId, host: &str) -> Input {
 
 /// A rescue server whose origin has permitted it to go on for so long.
 fn permitted(seconds: u64) -> Brain {
-    let mut brain = Brain::new(parameters("www.own.example"), 1, Vec::new());
+    permitted_within(HelpLimits::default(), seconds)
+}
+
+/// The same, where the operator has these limits.
+fn permitted_within(limits: HelpLimits, seconds: u64) -> Brain {
+    let mut parameters = parameters("www.own.example");
+    parameters.help = limits;
+    let mut brain = Brain::new(parameters.check().unwrap(), 1, Vec::new());
     brain.handle(at(0), Input::IntervalEnded(own(10)));
     brain.handle(at(1), sos(ORIGIN, "www.origin.example"));
     let length = Duration::from_secs(seconds);
@@ -123,4 +130,29 @@ fn our_own_crowd_comes_before_an_orphan() {
     assert!(brain.view().origins.is_empty());
     let is_shut_down = |output: &Output| matches!(output, Output::ShutDown { .. });
     assert!(!told.iter().any(is_shut_down), "{told:?}");
+}
+
+#[test]
+fn the_limits_of_help_bind_for_an_orphan_and_its_day_ends() {
+    let limit = ByteRate::from_kilobytes(100);
+    let limits = HelpLimits {
+        member_rate: Some(limit),
+        bytes_per_day: Some(300_000_000),
+        ..HelpLimits::default()
+    };
+    let mut brain = permitted_within(limits, 7200);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    assert!(matches!(phase(&brain), OriginPhase::Orphaned { .. }));
+    // The cores keep to it by themselves.
+    assert_eq!(brain.plan().help.clone().unwrap().origins, [(0, limit)]);
+    let minutes = |minutes: u64, kilobytes: u64| {
+        let mut sample = with_rescue(own(0), ORIGIN, kilobytes);
+        sample.elapsed = Duration::from_mins(minutes);
+        Input::IntervalEnded(sample)
+    };
+    brain.handle(at(600), minutes(10, 60_000));
+    assert_eq!(brain.view().help.given, 60_000_000);
+    brain.handle(at(3000), minutes(40, 235_000));
+    assert!(brain.view().origins.is_empty(), "only the reserve is left");
+    assert!(matches!(phase(&brain), OriginPhase::Ending { .. }));
 }

@@ -11,6 +11,7 @@ use levee_control::{Block, Comeback, OriginPhase, OriginRoute, Signature, WayBac
 use levee_wire::{BackReason, BackWord, push_back};
 
 use super::Core;
+use super::orphans::is_orphan;
 use super::serve::{Served, Visit};
 use super::work::Work;
 use crate::answer::Kind;
@@ -171,7 +172,10 @@ impl Core {
         let sender = (visit.kind, visit.comeback);
         let word = origin.and_then(|origin| self.word_back(origin, request, sender, reason));
         let (Some(origin), Some(word)) = (origin, word) else {
-            return self.refuse(connection, request, visit);
+            return match origin.is_some_and(is_orphan) {
+                true => self.refuse_orphans_visitor(connection, request, visit),
+                false => self.refuse(connection, request, visit),
+            };
         };
         let mut head = self.pool.take();
         let way = Return {

@@ -11,6 +11,7 @@ mod framing;
 mod http2;
 mod http2_attacks;
 mod link;
+mod orphans;
 mod parts;
 mod publishing;
 mod purge;
