@@ -16,5 +16,5 @@ pub use keeper::{Addresses, Failure, Input, Keeper, KeeperState, KeeperView, Kep
 pub use key::{TsigKey, TsigKeyError};
 pub use name::{DomainName, DomainNameError};
 pub use remote::RemoteZone;
-pub use server::{Counts, Grant, OwnZone, OwnZoneSettings, Save, ZoneFileError};
+pub use server::{Counts, Grant, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile, ZoneFileError};
 pub use zone::{Cause, Change, Doing, Edit, Expected, Kind, Record, Value, Zone, ZoneError};

@@ -22,6 +22,6 @@ mod tests;
 mod transfer;
 mod update;
 
-pub use own_zone::{Counts, OwnZone, OwnZoneSettings, Save};
+pub use own_zone::{Counts, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
 pub use records::ZoneFileError;
 pub use signature::Grant;

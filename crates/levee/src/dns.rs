@@ -24,8 +24,8 @@ use tokio::time::timeout;
 
 pub use self::alias_names::{AliasNames, alias_zone};
 use self::name_task::{NameState, NameTask};
-pub use self::own_server::NameSockets;
 use self::own_server::open_zone;
+pub use self::own_server::{NameSockets, NewZone};
 use self::records::Records;
 use crate::command::NameServerOrder;
 use crate::settings::{AnswerOrder, DnsSettings, NameServer, Settings};
@@ -198,6 +198,19 @@ impl Dns {
             own.weighted.clone_from(&self.own);
         }
         Ok(own.start())
+    }
+
+    /// Reads the zone file of `settings` again; nothing is in force yet. None where another server
+    /// keeps the zone.
+    ///
+    /// # Errors
+    /// A sentence that names the file and the line; the old zone stays.
+    pub fn read_again(&self, settings: &Settings) -> Result<Option<NewZone>, String> {
+        let server = settings.dns.as_ref().map(|dns| &dns.server);
+        match (&self.own, server) {
+            (Some(zone), Some(NameServer::Own(own))) => NewZone::of_site(zone, own).map(Some),
+            (Some(_) | None, _) => Ok(None),
+        }
     }
 
     /// The zone, for whoever else has records in it.

@@ -191,6 +191,7 @@ impl Node {
             purges,
             drills,
             integrity: self.integrity,
+            dns: self.dns.clone(),
             copied: self.copied,
             told: self.told,
             in_force: Shared::new(self.settings),
@@ -198,8 +199,7 @@ impl Node {
             address: self.address,
             link: self.link,
         });
-        let source: Arc<dyn StatusSource> = face.clone();
-        let admin = tokio::spawn(admin::serve(admin, source, limits));
+        let admin = tokio::spawn(admin::serve(admin, face.clone(), limits));
         announce(&self.web, self.https_port, admin_address);
         service_manager::tell_ready();
         let watchdog = tokio::spawn(service_manager::keep_informed(face.clone(), interval));

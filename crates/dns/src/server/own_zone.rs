@@ -57,13 +57,27 @@ pub struct Counts {
     pub transfers: u64,
 }
 
+/// A zone file that was read and is not in force yet.
+pub struct ZoneFile(Records);
+
+/// What a zone file that was read again has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// Nothing.
+    Unchanged,
+    /// Something: the zone has this serial now.
+    Changed {
+        /// See RFC 1035 section 3.3.13.
+        serial: u32,
+    },
+}
+
 /// A zone of our own. Cheap to clone.
 #[derive(Clone)]
 pub struct OwnZone(Arc<Inner>);
 
 struct Inner {
     zone: DomainName,
-    grants: Vec<Grant>,
     secondaries: Vec<SocketAddr>,
     save: Option<Save>,
     state: Shared<State>,
@@ -74,6 +88,7 @@ struct Inner {
 
 struct State {
     answers: Answers,
+    grants: Arc<[Grant]>,
     budget: Budget,
     counts: Counts,
 }
@@ -98,12 +113,12 @@ impl OwnZone {
         let (serial, _) = watch::channel(records.serial());
         let state = State {
             answers: Answers::new(records, settings.seed),
+            grants: settings.grants.into(),
             budget: Budget::new(settings.seed),
             counts: Counts::default(),
         };
         Ok(Self(Arc::new(Inner {
             zone: settings.zone,
-            grants: settings.grants,
             secondaries: settings.secondaries,
             save: settings.save,
             state: Shared::new(state),
@@ -115,6 +130,44 @@ impl OwnZone {
     /// Its name.
     pub fn zone(&self) -> &DomainName {
         &self.0.zone
+    }
+
+    /// Reads a new text of its zone file, and changes nothing yet.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read_file(&self, file: &str) -> Result<ZoneFile, ZoneFileError> {
+        Records::read(self.0.zone.as_name(), file, 0).map(ZoneFile)
+    }
+
+    /// Serves `file` from now on, whole, and what updates have put in beside it; `grants` may
+    /// change it. Secondaries are told.
+    ///
+    /// # Errors
+    /// What updates put in would change and cannot be written down: all is as before then.
+    pub fn renew(&self, file: ZoneFile, grants: Vec<Grant>) -> Result<Renewal, ZoneFileError> {
+        let renewed = self.0.changing.with(|()| {
+            let before = |state: &mut State| state.answers.records.clone();
+            let next = self.0.state.with(before).renewed(file.0);
+            if let (Some(next), Some(save)) = (&next, &self.0.save) {
+                save(&next.updated_text()).map_err(ZoneFileError::NotSaved)?;
+            }
+            let serial = next.as_ref().map(Records::serial);
+            self.0.state.with(|state| {
+                state.grants = grants.into();
+                if let Some(next) = next {
+                    state.answers.records = next;
+                }
+            });
+            Ok(serial)
+        });
+        Ok(match renewed? {
+            None => Renewal::Unchanged,
+            Some(serial) => {
+                self.0.serial.send_replace(serial);
+                Renewal::Changed { serial }
+            }
+        })
     }
 
     /// What has been asked of it.
@@ -199,7 +252,8 @@ impl OwnZone {
         bytes: &[u8],
     ) -> Vec<Vec<u8>> {
         let empty = response_to(request);
-        let (grant, signer) = match check(&self.0.grants, request, bytes, unix_seconds(), &empty) {
+        let grants = self.0.state.with(|state| Arc::clone(&state.grants));
+        let (grant, signer) = match check(&grants, request, bytes, unix_seconds(), &empty) {
             Signature::None => (None, None),
             Signature::Good(grant, signer) => (Some(grant), Some(signer)),
             Signature::Bad(answer) => {

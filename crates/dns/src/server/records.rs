@@ -4,6 +4,9 @@
 //! file are the operator's and stay; those that were put in by updates are known apart, because
 //! only they must be written down. The serial number grows with each change.
 
+mod renewal;
+mod zone_file;
+
 use std::collections::BTreeMap;
 
 use base64::Engine as _;
@@ -11,8 +14,9 @@ use base64::engine::general_purpose::STANDARD;
 use hickory_proto::rr::rdata::SOA;
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable, BinEncodable};
-use hickory_proto::serialize::txt::Parser;
-use thiserror::Error;
+
+pub use self::zone_file::ZoneFileError;
+use self::zone_file::parse;
 
 /// Most records that updates may put into a zone.
 const UPDATED_MAX: usize = 20_000;
@@ -27,7 +31,7 @@ pub(crate) struct Records {
 }
 
 /// All records of one type that one name has.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Set {
     pub(crate) ttl: u32,
     pub(crate) values: Vec<Entry>,
@@ -64,50 +68,10 @@ pub(crate) enum Found<'a> {
     Delegated(Name, &'a Set),
 }
 
-/// What is wrong with a zone file.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ZoneFileError {
-    /// It cannot be read as a zone file.
-    #[error("is no zone file: {0}")]
-    Text(String),
-    /// A line of what updates put in is none of ours.
-    #[error("records of updates are damaged: `{0}`; mend or delete the file")]
-    Updated(String),
-    /// A name that is not the zone's.
-    #[error("`{name}` does not lie in zone `{zone}`")]
-    Foreign {
-        /// The name.
-        name: String,
-        /// The zone.
-        zone: String,
-    },
-    /// Without it a zone cannot be served.
-    #[error("zone `{zone}` needs exactly one SOA record, and it must be at its top")]
-    Soa {
-        /// The zone.
-        zone: String,
-    },
-    /// Nobody would be asked.
-    #[error("zone `{zone}` needs an NS record at its top: the name of this server")]
-    NameServer {
-        /// The zone.
-        zone: String,
-    },
-    /// A name that only leads to another cannot have records of its own.
-    #[error("`{name}` has a CNAME record and others beside it")]
-    OtherName {
-        /// The name.
-        name: String,
-    },
-}
-
 impl Records {
     /// Reads the zone file `text` of `apex`. Its serial is `serial` where the file's is older.
     pub(crate) fn read(apex: &Name, text: &str, serial: u32) -> Result<Self, ZoneFileError> {
-        let parser = Parser::new(text, None, Some(apex.clone()));
-        let (_, sets) = parser
-            .parse()
-            .map_err(|error| ZoneFileError::Text(error.to_string()))?;
+        let sets = parse(apex, text)?;
         let mut records = Self {
             apex: apex.clone(),
             names: BTreeMap::new(),

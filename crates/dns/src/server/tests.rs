@@ -164,7 +164,7 @@ fn a_zone_file_that_cannot_be_served_is_told() {
             .unwrap_err()
     };
     let soa = "$TTL 5\n@ IN SOA ns admin 7 60 30 3600 5\n";
-    assert!(matches!(read("x y z"), ZoneFileError::Text(_)));
+    assert!(matches!(read("x y z"), ZoneFileError::Text { line: 1, .. }));
     assert!(matches!(
         read("$TTL 5\n@ IN NS ns\n"),
         ZoneFileError::Soa { .. }
@@ -187,6 +187,47 @@ fn zone(updated: &str) -> OwnZone {
         seed: 1,
     })
     .unwrap()
+}
+
+#[test]
+fn a_zone_file_is_read_again_while_the_zone_is_served() {
+    let zone = zone("");
+    let mut serials = zone.serials();
+    let before = *serials.borrow_and_update();
+    let added = Change {
+        expected: vec![],
+        edits: vec![Edit::Add(record("www.example.org", address(9)))],
+    };
+    now(zone.change(added)).unwrap();
+    let key = || "new.:hmac-sha256:c2VjcmV0".parse().unwrap();
+    let grant = || Grant {
+        key: key(),
+        scope: "example.org".parse().unwrap(),
+    };
+    let same = zone.read_file(ZONE).unwrap();
+    assert_eq!(zone.renew(same, vec![]).unwrap(), Renewal::Unchanged);
+    let edited = ZONE.replace("www IN A 192.0.2.3\n", "new IN A 192.0.2.7\n");
+    let file = zone.read_file(&edited).unwrap();
+    let serial = before + 2;
+    let changed = zone.renew(file, vec![grant()]).unwrap();
+    assert_eq!(changed, Renewal::Changed { serial });
+    assert!(serials.has_changed().unwrap());
+    let read = |host: &str| now(zone.read(&host.parse().unwrap(), Kind::A)).unwrap();
+    assert_eq!(
+        read("www.example.org"),
+        [address(1), address(2), address(9)]
+    );
+    assert_eq!(read("new.example.org"), [address(7)]);
+    // The key that is new may ask for all of it.
+    let mut all = Message::query();
+    all.add_query(Query::query(name("example.org."), RecordType::AXFR));
+    let unsigned = reply(&zone, Carrier::Tcp, &all);
+    assert_eq!(unsigned[0].metadata.response_code, ResponseCode::Refused);
+    let mut signer = key().signer().clone();
+    all.finalize(&mut signer, crate::remote::unix_seconds())
+        .unwrap();
+    let signed = reply(&zone, Carrier::Tcp, &all);
+    assert_eq!(signed[0].metadata.response_code, ResponseCode::NoError);
 }
 
 fn record(name: &str, value: Value) -> Record {

@@ -1,15 +1,18 @@
 //! `levee dns`: the name server of a community's alias domain, whose members change their part.
 
 use std::path::Path;
+use std::pin::pin;
 
-use levee_dns::{DomainName, Grant, OwnZoneSettings, TsigKey};
+use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, TsigKey};
 
-use super::own_server::{NameSockets, read_by, read_zone, save_to};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::own_server::{NameSockets, NewZone, read_by, read_zone, save_to};
 use crate::command::NameServerOrder;
 use crate::serve::told_to_stop;
 use crate::state::StateFolder;
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT. SIGHUP has the zone file and the keys read again.
 ///
 /// # Errors
 /// A sentence for the operator: a taken port, a file that cannot be used.
@@ -22,10 +25,7 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
         Some(state) => state.read(&file).map_err(|error| error.to_string())?,
         None => None,
     };
-    let grants = match &order.keys {
-        Some(path) => read_grants(path, &zone)?,
-        None => vec![],
-    };
+    let grants = grants_of(order)?;
     if grants.is_empty() {
         tracing::info!("no keys are given, so nobody can change this zone");
     }
@@ -42,12 +42,36 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
     let sockets = NameSockets::bind(order.listen)?;
     let address = sockets.address()?;
     let tasks = sockets.serve(&own)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(|error| error.to_string())?;
     println!("levee dns: ready on {address}, zone {zone}");
-    told_to_stop().await;
+    let mut stop = pin!(told_to_stop());
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            _ = hang_up.recv() => match read_again(&own, order) {
+                Ok(done) => tracing::info!("reloaded{done}"),
+                Err(error) => tracing::error!("not reloaded: {error}"),
+            },
+        }
+    }
     for task in &tasks {
         task.abort();
     }
     Ok(())
+}
+
+/// Gives what has changed of the zone, behind a semicolon.
+fn read_again(own: &OwnZone, order: &NameServerOrder) -> Result<String, String> {
+    let new = NewZone::read(own, &order.zone_file, grants_of(order)?)?;
+    let changed = new.serve()?;
+    Ok(changed.map(|zone| format!("; {zone}")).unwrap_or_default())
+}
+
+fn grants_of(order: &NameServerOrder) -> Result<Vec<Grant>, String> {
+    match &order.keys {
+        Some(path) => read_grants(path, &order.zone),
+        None => Ok(vec![]),
+    }
 }
 
 /// Keys, one a line: the key, and the names that it may change, without which it may change all.

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, Save};
+use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
 use tokio::task::JoinHandle;
 
 use super::read_key;
@@ -57,24 +57,72 @@ impl NameSockets {
 /// # Errors
 /// A sentence that names the file.
 pub fn open_zone(zone: DomainName, own: &OwnServer, seed: u64) -> Result<OwnZone, String> {
-    let mut grants = vec![];
-    if let Some(path) = &own.key {
-        grants.push(Grant {
-            key: read_key(path)?,
-            scope: zone.clone(),
-        });
-    }
     let settings = OwnZoneSettings {
+        grants: grants(&zone, own)?,
         zone,
         file: read_zone(&own.zone_file)?,
         // What is put in belongs to the rescues of this process; its keeper puts it in again.
         updated: String::new(),
-        grants,
         secondaries: own.secondaries.clone(),
         save: None,
         seed,
     };
     read_by(&own.zone_file, settings)
+}
+
+fn grants(zone: &DomainName, own: &OwnServer) -> Result<Vec<Grant>, String> {
+    let Some(path) = &own.key else {
+        return Ok(vec![]);
+    };
+    let scope = zone.clone();
+    let key = read_key(path)?;
+    Ok(vec![Grant { key, scope }])
+}
+
+/// A zone file and its keys, read again and not in force yet.
+pub struct NewZone {
+    zone: OwnZone,
+    file: ZoneFile,
+    grants: Vec<Grant>,
+}
+
+impl NewZone {
+    /// Reads the file in `path` again, for `zone`, which `grants` may change.
+    ///
+    /// # Errors
+    /// A sentence that names the file and the line; the zone is as it was.
+    pub fn read(zone: &OwnZone, path: &Path, grants: Vec<Grant>) -> Result<Self, String> {
+        let read = zone.read_file(&read_zone(path)?);
+        let file = read.map_err(|error| {
+            format!(
+                "zone file {}: {error}; the old zone stays, mend the file and reload",
+                path.display()
+            )
+        })?;
+        let zone = zone.clone();
+        Ok(Self { zone, file, grants })
+    }
+
+    /// The same for the zone of a site.
+    ///
+    /// # Errors
+    /// As [`NewZone::read`].
+    pub fn of_site(zone: &OwnZone, own: &OwnServer) -> Result<Self, String> {
+        Self::read(zone, &own.zone_file, grants(zone.zone(), own)?)
+    }
+
+    /// Puts it in force; gives a sentence where anything changed.
+    ///
+    /// # Errors
+    /// A sentence; the zone is as it was.
+    pub fn serve(self) -> Result<Option<String>, String> {
+        let zone = self.zone.zone();
+        let renewed = self.zone.renew(self.file, self.grants);
+        match renewed.map_err(|error| format!("zone {zone}: {error}; the old zone stays"))? {
+            Renewal::Unchanged => Ok(None),
+            Renewal::Changed { serial } => Ok(Some(format!("zone {zone} has serial {serial}"))),
+        }
+    }
 }
 
 /// The zone of `settings`, whose file is `path`.

@@ -16,6 +16,7 @@ use super::made::{copied, sites};
 use super::purge_office::PurgeOffice;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
+use crate::dns::{Dns, NewZone};
 use crate::drill::{DrillDesk, DrillOffice};
 use crate::https::Https;
 use crate::integrity::IntegrityOffice;
@@ -36,6 +37,7 @@ pub(super) struct Face {
     pub purges: Arc<PurgeOffice>,
     pub drills: Arc<DrillOffice>,
     pub integrity: Option<Arc<IntegrityOffice>>,
+    pub dns: Option<Arc<Dns>>,
     pub copied: watch::Sender<CopiedSite>,
     pub told: watch::Sender<Arc<Settings>>,
     pub in_force: Shared<Settings>,
@@ -75,6 +77,10 @@ impl StatusSource for Face {
         self.in_force
             .with(|old| keep_chosen_ports(&mut settings, old));
         let later = self.in_force.with(|old| settings.wait_for_restart(old));
+        let zone = match &self.dns {
+            Some(dns) => dns.read_again(&settings)?,
+            None => None,
+        };
         let sites = Arc::new(sites(&settings, &self.web, &self.upstreams)?);
         let parameters = settings
             .parameters(self.web.port, self.address, self.link)
@@ -104,10 +110,14 @@ impl StatusSource for Face {
         self.log.reopen();
         self.told.send_replace(Arc::new(settings.clone()));
         self.in_force.replace(settings);
+        let zone = zone.map(NewZone::serve);
         let mut told = "reloaded".to_owned();
         if !later.is_empty() {
             let later = later.join(", ");
             told.push_str(&format!("; these take effect at the next start: {later}"));
+        }
+        if let Some(Ok(Some(zone)) | Err(zone)) = zone {
+            told.push_str(&format!("; {zone}"));
         }
         for error in kept {
             told.push_str(&format!("; {error}: the certificate in force stays"));

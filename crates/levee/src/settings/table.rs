@@ -187,7 +187,7 @@ settings! {
     "dns.listen", Kind::Socket, "", "", Restart, "\"0.0.0.0:53\"",
     "Address of a name server of our own for the zone, instead of `dns.server`. It answers from `dns.zone_file`, by UDP and TCP.";
     "dns.zone_file", Kind::Path, "", "", Restart, "\"example.org.zone\"",
-    "Zone file of our own name server.";
+    "Zone file of our own name server. Its text is read again at each reload.";
     "dns.secondaries", Kind::Listens, "", "", Restart, "[\"192.0.2.54:53\"]",
     "Name servers that keep copies of our zone, so that names survive this server: they are told of each change, and may fetch the whole.";
     "dns.weighted", Kind::Flag, "false", "", Restart, "true",
