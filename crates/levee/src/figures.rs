@@ -18,6 +18,7 @@ use levee_observe::{
     Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
+use levee_trust::Role;
 use levee_vocab::{LinkId, Timestamp};
 
 use crate::integrity::IntegrityOffice;
@@ -138,7 +139,7 @@ impl Figures {
             integrity: self.integrity.as_ref().map(|office| office.status()),
             dns: self.dns.as_ref().map(|dns| dns.status()),
             help: self.help(view, surroundings, &calendar),
-            trust: self.trust.status(),
+            trust: self.trust.status(Role::Site),
             alias_names: alias_names(surroundings),
             mesh: None,
         }

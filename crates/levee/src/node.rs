@@ -369,7 +369,8 @@ impl Parts {
     fn start(self, sockets: Sockets) -> Result<Node, String> {
         let made = self.make()?;
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
-        let drills = drill_office(&sockets.front, (&self.web, self.address), orders.clone());
+        let place = (&self.web, self.address);
+        let drills = drill_office(&sockets.front, place, (orders.clone(), &self.trust));
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);

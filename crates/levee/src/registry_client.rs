@@ -95,6 +95,15 @@ pub enum DirectoryError {
         /// Its address.
         registry: SocketAddr,
     },
+    /// It closed the connection before it said anything at all.
+    #[error(
+        "registry {registry} closed the connection without an answer: that of a closed community \
+         does so where community.authority is not set"
+    )]
+    ClosedAtOnce {
+        /// Its address.
+        registry: SocketAddr,
+    },
     /// What it said is no answer to what was asked.
     #[error("registry {registry} gave an answer that makes no sense: {what}")]
     Garbage {

@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_net::Inherited;
+use levee_net::{Inherited, ListenerError};
 use levee_observe::{LoggingStyle, start_logging};
 use levee_registry::{PrivateAddresses, RegistryLimits};
+use levee_trust::Role;
 use levee_vocab::Random;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -72,7 +73,7 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
     small_runtime()?.block_on(async {
         let listener = TcpListener::bind(registry.listen)
             .await
-            .map_err(|error| format!("cannot bind {}: {error}", registry.listen))?;
+            .map_err(|cause| ListenerError::at(registry.listen, cause).to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let admin = match registry.admin {
             Some(admin) => Some(bind_admin(admin).await?),
@@ -89,6 +90,7 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
         let sources = ListSources {
             registries: list_registries(registry, &trust),
             period: LIST_PERIOD,
+            role: Role::Registry,
         };
         let list = tokio::spawn(keep_list(Arc::clone(&trust), sources));
         let parts = (listener, settings, trust);
@@ -133,7 +135,7 @@ fn list_registries(registry: &Registry, trust: &Trust) -> KnownRegistries {
 }
 
 async fn bind_admin(address: SocketAddr) -> Result<TcpListener, String> {
-    let told = |error: std::io::Error| format!("cannot bind {address}: {error}");
+    let told = |cause| format!("{} (--admin)", ListenerError::at(address, cause));
     let listener = TcpListener::bind(address).await.map_err(told)?;
     let bound = listener.local_addr().map_err(told)?;
     println!("levee registry: admin on {bound}");

@@ -88,8 +88,11 @@ impl Trust {
     /// Reads the identity, or makes it, and the newest member list that there is. `state` is the
     /// folder for what must outlive a crash. Blocks for the disk.
     ///
+    /// A copy that we kept and that is no good (a disk failed, or the authority is a new one) is
+    /// passed over with a warning: it stops no site, and the registries have the list.
+    ///
     /// # Errors
-    /// A sentence for the operator: a key or a list that is no good.
+    /// A sentence for the operator: a key, or a list of the operator's own, that is no good.
     pub fn open(settings: &TrustSettings, state: Option<&Path>) -> Result<Self, String> {
         let identity = match &settings.identity {
             Some(path) => identity_at(path)?,
@@ -115,7 +118,7 @@ impl Trust {
             newer: watch::Sender::default(),
             list_trouble: Shared::default(),
         };
-        trust.read_lists()?;
+        trust.read_at_start()?;
         Ok(trust)
     }
 
@@ -249,6 +252,14 @@ impl Trust {
     /// # Errors
     /// When it is no list of our authority, or cannot be kept; it counts all the same then.
     pub fn take_list(&self, text: &str) -> Result<Option<u64>, String> {
+        let taken = self.take(text)?;
+        if taken.is_some() {
+            self.keep(text)?;
+        }
+        Ok(taken)
+    }
+
+    fn take(&self, text: &str) -> Result<Option<u64>, String> {
         let taken = self.membership.with(|membership| match membership {
             Membership::Open => Ok(None),
             Membership::Closed(roster) => {
@@ -259,11 +270,15 @@ impl Trust {
         if let Some(serial) = taken {
             self.newer.send_replace(serial);
         }
-        if let (Some(_), Some(path)) = (taken, &self.kept) {
-            replace(path, text, Readers::Everybody)
-                .map_err(|error| format!("cannot keep {}: {error}", path.display()))?;
-        }
         Ok(taken)
+    }
+
+    fn keep(&self, text: &str) -> Result<(), String> {
+        let Some(path) = &self.kept else {
+            return Ok(());
+        };
+        replace(path, text, Readers::Everybody)
+            .map_err(|error| format!("cannot keep {}: {error}", path.display()))
     }
 
     /// Changes with each newer list: who stood on the old one may not stand on it.
@@ -271,25 +286,48 @@ impl Trust {
         self.newer.subscribe()
     }
 
-    /// Reads the operator's list and the one that we kept, and takes the newer one. Blocks for the
-    /// disk. Gives the serial of a list that was newer than ours.
+    /// What a disk has done to our own copy stops no site: the registries have the list.
+    fn read_at_start(&self) -> Result<(), String> {
+        let is_there = |path: &&PathBuf| path.exists();
+        if let Some(kept) = self.kept.as_ref().filter(is_there) {
+            let place = kept.display();
+            if let Err(why) = read(kept).and_then(|text| self.take(&text)) {
+                tracing::warn!("{place}: {why}; this copy is not used, the next list replaces it");
+            }
+        }
+        // Who copies it here a moment later need not start us again.
+        let Some(given) = self.given.as_ref().filter(is_there) else {
+            return Ok(());
+        };
+        let taken = read(given).and_then(|text| Ok((self.take(&text)?, text)));
+        match taken.map_err(|why| format!("{}: {why}", given.display())) {
+            Ok((None, _)) => Ok(()),
+            Ok((Some(_), text)) => {
+                if let Err(trouble) = self.keep(&text) {
+                    tracing::warn!("{trouble}");
+                }
+                Ok(())
+            }
+            // With a list that holds a mistake can be mended while we run.
+            Err(trouble) if self.roster(Roster::serial) > Some(0) => {
+                tracing::warn!("{trouble}");
+                Ok(())
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Reads the operator's list, if one was named. Blocks for the disk. Gives its serial if it
+    /// was newer than ours.
     ///
     /// # Errors
-    /// When a list is there and no good.
-    pub fn read_lists(&self) -> Result<Option<u64>, String> {
-        let mut newest = None;
-        for path in [&self.kept, &self.given].into_iter().flatten() {
-            let text = match fs::read_to_string(path) {
-                Ok(text) => text,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
-            };
-            let taken = self.take_list(&text);
-            newest = taken
-                .map_err(|error| format!("{}: {error}", path.display()))?
-                .or(newest);
-        }
-        Ok(newest)
+    /// When it is not there, or no good.
+    pub fn read_given(&self) -> Result<Option<u64>, String> {
+        let Some(given) = &self.given else {
+            return Ok(None);
+        };
+        let taken = read(given).and_then(|text| self.take_list(&text));
+        taken.map_err(|why| format!("{}: {why}", given.display()))
     }
 
     /// Why the last look for a newer list failed, if it did.
@@ -297,7 +335,13 @@ impl Trust {
         self.list_trouble.with(|trouble| trouble.clone())
     }
 
+    /// Remembers it for the status, and logs what is new.
     fn note_list_trouble(&self, trouble: Option<String>) {
+        if let Some(trouble) = &trouble
+            && self.list_trouble().as_ref() != Some(trouble)
+        {
+            tracing::warn!("cannot look for a newer member list: {trouble}");
+        }
         self.list_trouble.replace(trouble);
     }
 
@@ -313,6 +357,10 @@ impl Trust {
         self.denied.note(what, &why, unix_now());
         why
     }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))
 }
 
 /// Enough to see what is going on, too little to fill a disk.

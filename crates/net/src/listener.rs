@@ -55,6 +55,14 @@ pub struct ListenerError {
     pub cause: io::Error,
 }
 
+impl ListenerError {
+    /// Why something else than a [`Listener`] cannot listen at this TCP or UDP address.
+    pub const fn at(address: SocketAddr, cause: io::Error) -> Self {
+        let address = ListenAddress::Tcp(address);
+        Self { address, cause }
+    }
+}
+
 /// What an operator can do about `cause`.
 fn way_out(address: &ListenAddress, cause: &io::Error) -> &'static str {
     match (address, cause.kind()) {

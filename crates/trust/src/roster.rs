@@ -33,7 +33,7 @@ pub struct Roster {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NotAMember {
     /// We have no list at all.
-    #[error("no member list yet: fetch it from a registry, or set community.members")]
+    #[error("no member list yet: a registry hands it out, or a file of the authority")]
     NoList,
     /// Our list has expired.
     #[error("our member list has expired on {0}: the authority must renew it")]
@@ -89,10 +89,15 @@ impl Roster {
     /// Takes a list if it is the authority's and newer than ours; gives whether it was newer.
     ///
     /// # Errors
-    /// When it is no list of this authority. Ours is kept then.
+    /// When it is no list of this authority, or another one with the serial of ours. Ours is kept
+    /// then.
     pub fn take(&mut self, text: &str) -> Result<bool, ListError> {
         let list = SignedList::parse(text, &self.authority)?;
-        if list.list().serial <= self.serial() {
+        let serial = list.list().serial;
+        if serial == self.serial() && self.newest.as_ref() != Some(&list) {
+            return Err(ListError::SerialTaken(serial));
+        }
+        if serial <= self.serial() {
             return Ok(false);
         }
         let members = list.list().members();

@@ -49,6 +49,9 @@ pub enum ListError {
     /// Somebody else signed it, or it was altered.
     #[error("it is not signed by the authority {0}, or was altered since")]
     Forged(PublicKey),
+    /// The authority's folder was restored or copied, and signed on from an old state.
+    #[error("another list {0} is in force: sign this one again, by `levee community renew`")]
+    SerialTaken(u64),
 }
 
 impl SignedList {

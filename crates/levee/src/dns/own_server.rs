@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
 use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
+use levee_net::ListenerError;
 use tokio::task::JoinHandle;
 
 use super::read_key;
@@ -23,7 +24,7 @@ impl NameSockets {
     /// # Errors
     /// A sentence with the way out.
     pub fn bind(listen: SocketAddr) -> Result<Self, String> {
-        let told = |error| format!("cannot bind {listen} for the name server: {error}");
+        let told = |cause| format!("{} (for the name server)", ListenerError::at(listen, cause));
         let tcp = TcpListener::bind(listen).map_err(told)?;
         let address = tcp.local_addr().map_err(told)?;
         let udp = UdpSocket::bind(address).map_err(told)?;

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use levee_control::{BrainView, DRILL_RATE_MAX, DrillOrder, DrillRefusal, DrillStop, Reason};
 use levee_net::{Clock, Shared};
+use levee_trust::Role;
 use levee_vocab::{FetchKey, WebAddress};
 use tokio::sync::{mpsc, oneshot};
 
 use super::account::{Account, Invitation};
 use super::ledger::Ledger;
 use crate::brain_task::Order;
+use crate::trust::Trust;
 
 /// What an order that could not be carried out leads to: a sentence for people.
 pub type Begun = Pin<Box<dyn Future<Output = Result<Invitation, String>> + Send>>;
@@ -34,21 +36,26 @@ pub trait DrillDesk: Send + Sync {
 }
 
 /// See the file header.
-#[derive(Debug)]
 pub struct DrillOffice {
     orders: mpsc::Sender<Order>,
     site: WebAddress,
     address: SocketAddr,
+    trust: Arc<Trust>,
     ledger: Arc<Shared<Ledger>>,
 }
 
 impl DrillOffice {
     /// For the site at `address`; `orders` reach the Brain.
-    pub fn new(orders: mpsc::Sender<Order>, site: WebAddress, address: SocketAddr) -> Self {
+    pub fn new(
+        orders: mpsc::Sender<Order>,
+        (site, address): (WebAddress, SocketAddr),
+        trust: Arc<Trust>,
+    ) -> Self {
         Self {
             orders,
             site,
             address,
+            trust,
             ledger: Arc::default(),
         }
     }
@@ -82,9 +89,14 @@ impl DrillOffice {
 impl DrillDesk for DrillOffice {
     fn begin(&self, length: Duration, rate: u32) -> Begun {
         let (orders, address, site) = (self.orders.clone(), self.address, self.site.to_string());
+        // Nobody would come, and each would seem to be away.
+        let excluded = self.trust.exclusion(Role::Site);
         Box::pin(async move {
             if rate == 0 || rate > DRILL_RATE_MAX {
                 return Err(format!("a drill has 1 to {DRILL_RATE_MAX} visits a second"));
+            }
+            if let Some(why) = excluded {
+                return Err(format!("no drill: {why}"));
             }
             let mut bytes = [0; 16];
             getrandom::fill(&mut bytes)

@@ -13,6 +13,7 @@ use levee_proxy::{
     Upstream, Upstreams,
 };
 use levee_registry::PrivateAddresses;
+use levee_trust::Role;
 use levee_vocab::{ByteRate, Random, WebAddress};
 use tokio::sync::{mpsc, watch};
 
@@ -94,6 +95,7 @@ pub(super) fn list_sources(settings: &Settings, registries: &KnownRegistries) ->
     ListSources {
         registries: registries.clone(),
         period: settings.rescue.registry_period,
+        role: Role::Site,
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) fn list_sources(settings: &Settings, registries: &KnownRegistries) ->
 pub(super) fn drill_office(
     front: &Bound,
     (web, address): (&WebAddress, IpAddr),
-    orders: mpsc::Sender<Order>,
+    (orders, trust): (mpsc::Sender<Order>, &Arc<Trust>),
 ) -> Arc<DrillOffice> {
     let first = front.local_addresses().first().copied();
     let mut way = first.unwrap_or(SocketAddr::new(address, web.port));
@@ -113,7 +115,11 @@ pub(super) fn drill_office(
             SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
         });
     }
-    Arc::new(DrillOffice::new(orders, web.clone(), way))
+    Arc::new(DrillOffice::new(
+        orders,
+        (web.clone(), way),
+        Arc::clone(trust),
+    ))
 }
 
 /// What a run before this one left in the state folder: aliases, and what it gave to others.

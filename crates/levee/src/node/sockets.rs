@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use levee_control::GateLimits;
-use levee_net::Inherited;
+use levee_net::{Inherited, ListenerError};
 use levee_proxy::{Bound, Cleartext, Front, FrontSettings};
 use tokio::net::TcpListener;
 
@@ -71,10 +71,8 @@ pub(super) async fn bind(
     };
     let front = Front::bind(front, inherited).map_err(|error| error.to_string())?;
     let listen = async |address: SocketAddr, name: &str| {
-        let way_out = format!("stop what listens there or change {name}");
-        TcpListener::bind(address)
-            .await
-            .map_err(|error| format!("cannot bind {address}: {error}; {way_out}"))
+        let listener = TcpListener::bind(address).await;
+        listener.map_err(|cause| format!("{} ({name})", ListenerError::at(address, cause)))
     };
     let admin = listen(settings.admin, "admin.listen").await?;
     let rescue = match &settings.community {

@@ -178,9 +178,12 @@ impl Exchange {
         }
     }
 
-    const fn closed(&self) -> DirectoryError {
+    fn closed(&self) -> DirectoryError {
         let registry = self.registry;
-        DirectoryError::Closed { registry }
+        match self.number == 1 && !self.trust.is_closed() {
+            true => DirectoryError::ClosedAtOnce { registry },
+            false => DirectoryError::Closed { registry },
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use levee_net::Clock;
 use levee_observe::{MeshStatus, PeerStatus};
 use levee_registry::{LinkView, Side};
-use levee_trust::Deed;
+use levee_trust::Role;
 use tokio::sync::{mpsc, oneshot};
 
 use super::linking::add;
@@ -64,7 +64,7 @@ impl Server {
             repaired: sum.repaired,
             refused_from_peers: by_text(view.refused),
             bytes: self.tally.bytes(),
-            trust: self.trust.status_for(Deed::SpreadEntries),
+            trust: self.trust.status(Role::Registry),
             peers: peers
                 .map(|peer| self.peer_status(peer, &view.links))
                 .collect(),

@@ -28,7 +28,12 @@ pub fn identity_at(path: &Path) -> Result<Identity, String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return make(path),
-        Err(error) => return Err(format!("cannot read the identity {file}: {error}")),
+        Err(error) => {
+            let way_out = OWNER_WAY_OUT;
+            return Err(format!(
+                "cannot read the identity {file}: {error}; {way_out}"
+            ));
+        }
     };
     let mode = fs::metadata(path).map(|found| found.permissions().mode());
     if mode.is_ok_and(|mode| mode & 0o077 != 0) {
@@ -48,13 +53,20 @@ fn make(path: &Path) -> Result<Identity, String> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
-        fs::create_dir_all(folder)
-            .map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+        fs::create_dir_all(folder).map_err(|error| {
+            format!("cannot make {}: {error}; {OWNER_WAY_OUT}", folder.display())
+        })?;
     }
-    replace(path, &identity.to_file_text(), Readers::Owner)
-        .map_err(|error| format!("cannot write the identity {}: {error}", path.display()))?;
+    replace(path, &identity.to_file_text(), Readers::Owner).map_err(|error| {
+        format!(
+            "cannot write the identity {}: {error}; {OWNER_WAY_OUT}",
+            path.display()
+        )
+    })?;
     Ok(identity)
 }
+
+const OWNER_WAY_OUT: &str = "it must belong to the user that Levee runs as, and so must its folder";
 
 #[cfg(test)]
 mod tests {

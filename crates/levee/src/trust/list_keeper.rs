@@ -1,23 +1,25 @@
 //! Keeps the member list of a closed community the newest there is.
 //!
-//! Now and then the operator's file is looked at and one of the registries is asked for a newer
-//! list, on a connection of its own: whoever it is that answers, the authority's signature is what
-//! counts. So an expulsion reaches every member within two periods, and a site that was away comes
-//! back to the newest list. In an open community there is nothing to do.
+//! Now and then the operator's file is looked at and a registry is asked for a newer list, on a
+//! connection of its own: whoever it is that answers, the authority's signature is what counts.
+//! They are asked in turn, and when one is away the next at once. So an expulsion reaches every
+//! member within two periods, and a site that was away comes back to the newest list. In an open
+//! community there is nothing to do.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_trust::LIST_BYTES_MAX;
+use levee_trust::{LIST_BYTES_MAX, Role};
 use levee_wire::registry::{ListLine, encode_list_request, parse_list_line};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::{Channel, Trust, unix_now};
+use super::status::Standing;
+use super::{Channel, Trust};
 use crate::community_socket;
 use crate::registry_finder::KnownRegistries;
 
@@ -28,44 +30,68 @@ pub struct ListSources {
     pub registries: KnownRegistries,
     /// Time between two looks.
     pub period: Duration,
+    /// What we want to be by the list; the log says when we are not.
+    pub role: Role,
 }
 
 /// Looks for newer lists for ever.
 ///
 /// Dropped half-way, the list in force stays.
-pub async fn keep_list(trust: Arc<Trust>, sources: ListSources) {
+pub async fn keep_list(trust: Arc<Trust>, mut sources: ListSources) {
     if !trust.is_closed() {
         return;
     }
     let mut turn: usize = 0;
-    let mut warned_of = None;
+    let mut standing = Standing::Member;
     loop {
-        let mut trouble = look_at_files(&trust).await.err();
-        let known = sources.registries.borrow().registries.clone();
-        if !known.is_empty() {
-            let registry = known[turn % known.len()];
-            trouble = trouble.or(ask(&trust, registry).await.err());
-            turn = turn.wrapping_add(1);
+        let mut trouble = look_at_file(&trust).await.err();
+        let mut registries = sources.registries.borrow_and_update().registries.clone();
+        if !registries.is_empty() {
+            let first = turn % registries.len();
+            registries.rotate_left(first);
+            turn = first + 1;
         }
+        trouble = trouble.or(ask_one_of(&trust, &registries).await.err());
         trust.note_list_trouble(trouble);
-        let due = trust.roster(|roster| {
-            let list = roster.newest().filter(|list| list.is_due(unix_now()));
-            list.map(|list| (list.list().serial, list.list().expires))
-        });
-        let due = due.flatten();
-        if let Some((serial, expires)) = due.filter(|_| due != warned_of) {
-            warn!(serial, %expires, "the member list ends soon: its authority should renew it");
+        let now = trust.roster(|roster| trust.standing(roster, sources.role));
+        tell_standing(&mut standing, now);
+        tokio::select! {
+            () = sleep(sources.period) => {}
+            // The first ones may be found a moment after the start.
+            Ok(()) = sources.registries.changed() => {}
         }
-        warned_of = due.or(warned_of);
-        sleep(sources.period).await;
     }
 }
 
-async fn look_at_files(trust: &Arc<Trust>) -> Result<(), String> {
+/// Each change once.
+fn tell_standing(before: &mut Standing, now: Option<Standing>) {
+    let Some(now) = now.filter(|now| now != before) else {
+        return;
+    };
+    match &now {
+        Standing::Member => info!("we are a member, and our list is good"),
+        Standing::Due(cause) | Standing::Out(cause) => warn!("{cause}"),
+    }
+    *before = now;
+}
+
+async fn look_at_file(trust: &Arc<Trust>) -> Result<(), String> {
     let reader = Arc::clone(trust);
-    let read = tokio::task::spawn_blocking(move || reader.read_lists()).await;
+    let read = tokio::task::spawn_blocking(move || reader.read_given()).await;
     tell(read.map_err(|error| error.to_string())??);
     Ok(())
+}
+
+/// Asks them in this order until one answers; tells of the first that did not where none does.
+async fn ask_one_of(trust: &Arc<Trust>, registries: &[SocketAddr]) -> Result<(), String> {
+    let mut failure = None;
+    for registry in registries {
+        match ask(trust, *registry).await {
+            Ok(()) => return Ok(()),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    failure.map_or(Ok(()), Err)
 }
 
 async fn ask(trust: &Arc<Trust>, registry: SocketAddr) -> Result<(), String> {

@@ -1,19 +1,25 @@
-//! What the status page shows of a closed community.
+//! How we stand in a closed community: for the status page, and for the log.
 
 use levee_observe::{TrustRefusal, TrustStatus};
-use levee_trust::{Deed, Role, Roster, SignedList, may};
+use levee_trust::{Deed, NotAMember, Role, Roster, SignedList, may};
 
 use super::{Trust, unix_now};
 
-impl Trust {
-    /// How it stands with a site; none in an open community.
-    pub fn status(&self) -> Option<TrustStatus> {
-        self.status_for(Deed::CallForHelp)
-    }
+/// How we stand, with a sentence for the operator where something is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Members take us for one of them.
+    Member,
+    /// They do, until the list ends, and that is soon.
+    Due(String),
+    /// They do not.
+    Out(String),
+}
 
-    /// How it stands with whoever is there to do `deed`; none in an open community.
-    pub fn status_for(&self, deed: Deed) -> Option<TrustStatus> {
-        let mut status = self.roster(|roster| self.of_list(roster, deed))?;
+impl Trust {
+    /// How we stand in the `role` that we are started for; none in an open community.
+    pub fn status(&self, role: Role) -> Option<TrustStatus> {
+        let mut status = self.roster(|roster| self.of_list(roster, role))?;
         let refused = self.denied.all().into_iter();
         status.refused = refused
             .map(|(cause, one)| TrustRefusal {
@@ -27,10 +33,22 @@ impl Trust {
         Some(status)
     }
 
-    fn of_list(&self, roster: &Roster, deed: Deed) -> TrustStatus {
+    /// Why members do not take us for one of them, in a sentence; none where they do.
+    pub fn exclusion(&self, role: Role) -> Option<String> {
+        match self.roster(|roster| self.standing(roster, role))? {
+            Standing::Out(cause) => Some(cause),
+            Standing::Member | Standing::Due(_) => None,
+        }
+    }
+
+    fn of_list(&self, roster: &Roster, role: Role) -> TrustStatus {
         let own = self.identity.key();
         let list = roster.newest().map(SignedList::list);
-        let (state, cause) = self.standing(roster, deed);
+        let (state, cause) = match self.standing(roster, role) {
+            Standing::Member => ("ok", String::new()),
+            Standing::Due(cause) => ("due", cause),
+            Standing::Out(cause) => ("out", cause),
+        };
         TrustStatus {
             key: own.to_string(),
             authority: roster.authority().to_string(),
@@ -44,29 +62,35 @@ impl Trust {
         }
     }
 
-    fn standing(&self, roster: &Roster, deed: Deed) -> (&'static str, String) {
+    pub(super) fn standing(&self, roster: &Roster, wanted: Role) -> Standing {
         let now = unix_now();
         let role = match roster.who(&self.identity.key(), now) {
             Ok((_, role)) => role,
-            Err(why) => {
-                return ("out", format!("We are no member: {why}"));
+            Err(NotAMember::UnknownKey(key)) => {
+                let list = roster.serial();
+                return Standing::Out(format!(
+                    "We are no member: our key {key} is not on list {list}; the authority puts it \
+                     there by `levee community add`"
+                ));
             }
+            Err(why) => return Standing::Out(format!("We are no member: {why}")),
         };
-        let due = roster.newest().filter(|list| list.is_due(now));
-        match due {
-            _ if !may(Some(role), deed) => {
-                let told = match role {
-                    Role::Registry => "We are on the list as a registry, and cannot call for help",
-                    Role::Site => "We are on the list as a site, and cannot be a registry",
-                };
-                ("out", told.to_owned())
-            }
+        let (deed, lack) = match wanted {
+            Role::Site => (Deed::CallForHelp, "cannot call for help"),
+            Role::Registry => (Deed::AnswerSearches, "cannot be a registry"),
+        };
+        if !may(Some(role), deed) {
+            let role = role.text();
+            return Standing::Out(format!("We are on the list as a {role}, and {lack}"));
+        }
+        match roster.newest().filter(|list| list.is_due(now)) {
             Some(list) => {
                 let expires = list.list().expires;
-                let told = format!("The list ends on {expires}: its authority should renew it");
-                ("due", told)
+                Standing::Due(format!(
+                    "The list ends on {expires}: its authority should renew it"
+                ))
             }
-            None => ("ok", String::new()),
+            None => Standing::Member,
         }
     }
 }

@@ -1,14 +1,15 @@
 //! How the newest member list comes to everybody.
 
+use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use levee::registry_finder::fixed;
-use levee::registry_server::{RegistryServerSettings, run};
+use levee::registry_server::{RegistryServerSettings, desk, run, run_with};
 use levee::trust::{ListSources, Trust, keep_list};
 use levee_trust::{Role, Roster};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::stage::{PATIENCE, Stage};
@@ -23,11 +24,42 @@ pub async fn registry(trust: Arc<Trust>) -> SocketAddr {
     address
 }
 
+#[tokio::test]
+async fn the_operator_of_a_registry_sees_its_list_and_whom_it_refused() {
+    let stage = Stage::set();
+    stage.adds("registry.example", Role::Registry);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let trust = stage.trust_of("registry.example");
+    let parts = (listener, RegistryServerSettings::default(), trust);
+    let (desk, inbox) = desk();
+    tokio::spawn(run_with(
+        parts,
+        (desk.clone(), inbox),
+        std::future::pending(),
+    ));
+    let stranger = TcpStream::connect(address).await.unwrap();
+    stranger.try_write(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let seen = async {
+        loop {
+            let trust = desk.status().await.unwrap().trust.unwrap();
+            if !trust.refused.is_empty() {
+                return trust;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    let trust = timeout(PATIENCE, seen).await.expect("the refusal is told");
+    assert_eq!((trust.serial, trust.state.as_str()), (2, "ok"));
+    assert_eq!(trust.refused[0].cause, "no_key");
+}
+
 /// Looks for lists until `trust` has the one with this serial.
 async fn fetched(trust: &Arc<Trust>, registry: SocketAddr, serial: u64) {
     let sources = ListSources {
         registries: fixed(vec![registry]),
         period: Duration::from_millis(5),
+        role: Role::Site,
     };
     let keeping = keep_list(Arc::clone(trust), sources);
     let there = async {
@@ -64,6 +96,7 @@ async fn a_list_of_another_authority_is_not_taken() {
     let sources = ListSources {
         registries: fixed(vec![address]),
         period: Duration::from_secs(3600),
+        role: Role::Site,
     };
     let keeping = tokio::spawn(keep_list(Arc::clone(&site), sources));
     let told = async {
@@ -78,4 +111,103 @@ async fn a_list_of_another_authority_is_not_taken() {
     assert!(told.contains("is not signed by the authority"), "{told}");
     assert_eq!(site.roster(Roster::serial), Some(1));
     keeping.abort();
+}
+
+#[tokio::test]
+async fn when_a_registry_is_away_the_next_one_is_asked_for_the_list_at_once() {
+    let stage = Stage::set();
+    stage.adds("registry.example", Role::Registry);
+    let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let dead_address = dead.local_addr().unwrap();
+    drop(dead);
+    let address = registry(stage.trust_of("registry.example")).await;
+    let site = stage.trust_without_list("www.example.org");
+    let sources = ListSources {
+        registries: fixed(vec![dead_address, address]),
+        period: Duration::from_secs(3600),
+        role: Role::Site,
+    };
+    let mut newer = site.newer_lists();
+    let keeping = tokio::spawn(keep_list(Arc::clone(&site), sources));
+    let came = timeout(PATIENCE, newer.changed()).await;
+    came.expect("the list arrives").unwrap();
+    assert_eq!(site.roster(Roster::serial), Some(2));
+    keeping.abort();
+}
+
+#[test]
+fn a_copy_of_the_list_that_is_no_good_stops_no_site() {
+    let (ours, earlier) = (Stage::set(), Stage::set());
+    ours.adds("www.example.org", Role::Site);
+    let of_another = fs::read_to_string(earlier.path("members.list")).unwrap();
+    for damaged in ["", "half a li", &of_another] {
+        let state = tempfile::tempdir().unwrap();
+        let kept = state.path().join("members.list");
+        fs::write(&kept, damaged).unwrap();
+        let site = ours.starts("www.example.org", None, state.path());
+        assert_eq!(site.roster(Roster::serial), Some(0), "{damaged:?}");
+        let good = fs::read_to_string(ours.path("members.list")).unwrap();
+        assert_eq!(site.take_list(&good), Ok(Some(2)));
+        assert_eq!(fs::read_to_string(&kept).unwrap(), good);
+    }
+}
+
+#[test]
+fn a_disk_on_which_the_list_cannot_be_kept_stops_no_site() {
+    let stage = Stage::set();
+    stage.adds("www.example.org", Role::Site);
+    let state = tempfile::tempdir().unwrap();
+    // Whatever is written there fails, as on a full disk.
+    fs::create_dir(state.path().join("members.list")).unwrap();
+    let given = stage.path("members.list");
+    let site = stage.starts("www.example.org", Some(given), state.path());
+    assert_eq!(site.roster(Roster::serial), Some(2));
+}
+
+#[tokio::test]
+async fn a_list_that_was_named_and_is_not_there_is_told() {
+    let stage = Stage::set();
+    let state = tempfile::tempdir().unwrap();
+    let missing = state.path().join("no-such.list");
+    let site = stage.starts("www.example.org", Some(missing), state.path());
+    let sources = ListSources {
+        registries: fixed(vec![]),
+        period: Duration::from_millis(5),
+        role: Role::Site,
+    };
+    let keeping = tokio::spawn(keep_list(Arc::clone(&site), sources));
+    let told = async {
+        while site.list_trouble().is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, told).await.expect("it is told");
+    let trouble = site.list_trouble().unwrap_or_default();
+    assert!(
+        trouble.contains("no-such.list: cannot be read"),
+        "{trouble}"
+    );
+    keeping.abort();
+}
+
+#[test]
+fn who_is_not_on_the_list_is_told_the_way_onto_it() {
+    let stage = Stage::set();
+    stage.adds("registry.example", Role::Registry);
+    let newcomer = stage
+        .trust_of("www.example.org")
+        .status(Role::Site)
+        .unwrap();
+    assert_eq!(newcomer.state, "out");
+    let key = stage.key("www.example.org").to_string();
+    assert!(newcomer.cause.contains(&key), "{}", newcomer.cause);
+    assert!(
+        newcomer.cause.contains("levee community add"),
+        "{}",
+        newcomer.cause
+    );
+    // A registry is at its place, and is none as a site.
+    let registry = stage.trust_of("registry.example");
+    assert_eq!(registry.status(Role::Registry).unwrap().state, "ok");
+    assert_eq!(registry.status(Role::Site).unwrap().state, "out");
 }

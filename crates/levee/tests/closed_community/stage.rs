@@ -1,7 +1,7 @@
 //! An authority, and members with their keys and the list, in a temporary folder.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,13 +83,23 @@ impl Stage {
         self.trust(name, None)
     }
 
+    /// `name` as it starts with this state folder.
+    pub fn starts(&self, name: &str, members: Option<PathBuf>, state: &Path) -> Arc<Trust> {
+        let settings = self.settings(name, members);
+        Arc::new(Trust::open(&settings, Some(state)).unwrap())
+    }
+
     fn trust(&self, name: &str, members: Option<PathBuf>) -> Arc<Trust> {
-        let settings = TrustSettings {
+        let settings = self.settings(name, members);
+        Arc::new(Trust::open(&settings, None).unwrap())
+    }
+
+    fn settings(&self, name: &str, members: Option<PathBuf>) -> TrustSettings {
+        TrustSettings {
             identity: Some(self.path(&format!("{name}.key"))),
             authority: Some(self.authority),
             members,
-        };
-        Arc::new(Trust::open(&settings, None).unwrap())
+        }
     }
 }
 
