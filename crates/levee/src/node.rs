@@ -32,9 +32,8 @@ use tokio::task::JoinHandle;
 use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
-    access_log, admin_limits, copied, drill_office, fetch_settings, find_registries, https_ports,
-    https_seen, interface_speed, kept, list_sources, own_address, private_addresses, sites,
-    start_dns, trust,
+    access_log, admin_limits, copied, fetch_settings, find_registries, https_ports, https_seen,
+    interface_speed, kept, list_sources, own_address, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
 use self::sockets::{Sockets, bind};
@@ -369,8 +368,7 @@ impl Parts {
     fn start(self, sockets: Sockets) -> Result<Node, String> {
         let made = self.make()?;
         let (orders, orders_inbox) = mpsc::channel(ORDERS_MAX);
-        let place = (&self.web, self.address);
-        let drills = drill_office(&sockets.front, place, (orders.clone(), &self.trust));
+        let drills = self.drill_office(&sockets.front, orders.clone());
         let (plans, plans_seen) = watch::channel(made.brain.plan());
         let front = self.start_front(sockets.front, &made)?;
         let (events, inbox) = mpsc::channel(EVENTS_MAX);

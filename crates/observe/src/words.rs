@@ -184,7 +184,7 @@ fn rescuing(status: &Status) -> String {
         .map(|peer| peer.site.as_str())
         .collect();
     let whom = match names.as_slice() {
-        [] => return "This site has just helped another; no visitor is left.".to_owned(),
+        [] => return going_on(status),
         [only] => (*only).to_owned(),
         [first, second] => format!("{first} and {second}"),
         [first, rest @ ..] => format!("{first} and {} others", rest.len()),
@@ -193,6 +193,20 @@ fn rescuing(status: &Status) -> String {
         "This site is rescuing {whom} with {}.",
         rate(status.rates.rescue)
     )
+}
+
+/// Of a site that rescues nobody who lives.
+fn going_on(status: &Status) -> String {
+    let mut orphans = status.origins.iter().filter(|one| one.phase == "orphaned");
+    match orphans.next() {
+        Some(orphan) => format!(
+            "{} has died; this site shows what it has of it, with {}, until {}.",
+            orphan.site,
+            rate(status.rates.rescue),
+            Calendar::of(orphan.orphaned_until as u64).clock()
+        ),
+        None => "This site has just helped another; no visitor is left.".to_owned(),
+    }
 }
 
 fn live(peers: &[Peer]) -> impl Iterator<Item = &Peer> {
@@ -244,5 +258,10 @@ mod tests {
         status.state = "rescue".into();
         status.origins = vec![live];
         assert!(sentence(&status).starts_with("This site is rescuing a.example with 0 B/s."));
+        status.origins[0].phase = "orphaned".into();
+        status.origins[0].orphaned_until = 3600.0;
+        assert!(sentence(&status).starts_with(
+            "a.example has died; this site shows what it has of it, with 0 B/s, until 01:00:00."
+        ));
     }
 }

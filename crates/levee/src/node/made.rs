@@ -99,27 +99,26 @@ pub(super) fn list_sources(settings: &Settings, registries: &KnownRegistries) ->
     }
 }
 
-/// Where drills of this site are ordered. Their visitors, on this machine, come to the first
-/// address that the site listens at; where it listens in the file system only, to where it says
-/// that it is.
-pub(super) fn drill_office(
-    front: &Bound,
-    (web, address): (&WebAddress, IpAddr),
-    (orders, trust): (mpsc::Sender<Order>, &Arc<Trust>),
-) -> Arc<DrillOffice> {
-    let first = front.local_addresses().first().copied();
-    let mut way = first.unwrap_or(SocketAddr::new(address, web.port));
-    if way.ip().is_unspecified() {
-        way.set_ip(match way {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        });
+impl Parts {
+    /// Where drills of this site are ordered. Their visitors, on this machine, come to the first
+    /// address that the site listens at; where it listens in the file system only, to where it says
+    /// that it is.
+    pub(super) fn drill_office(
+        &self,
+        front: &Bound,
+        orders: mpsc::Sender<Order>,
+    ) -> Arc<DrillOffice> {
+        let first = front.local_addresses().first().copied();
+        let mut way = first.unwrap_or(SocketAddr::new(self.address, self.web.port));
+        if way.ip().is_unspecified() {
+            way.set_ip(match way {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let place = (self.web.clone(), way);
+        Arc::new(DrillOffice::new(orders, place, Arc::clone(&self.trust)))
     }
-    Arc::new(DrillOffice::new(
-        orders,
-        (web.clone(), way),
-        Arc::clone(trust),
-    ))
 }
 
 /// What a run before this one left in the state folder: aliases, and what it gave to others.

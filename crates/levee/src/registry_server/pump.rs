@@ -160,7 +160,11 @@ async fn say(
 }
 
 fn told(error: &io::Error) -> String {
-    error.to_string()
+    // A process that was killed says no farewell. In TLS that is an error, with a long story.
+    match error.kind() == io::ErrorKind::UnexpectedEof {
+        true => "it closed the connection".to_owned(),
+        false => error.to_string(),
+    }
 }
 
 /// Some twenty messages.

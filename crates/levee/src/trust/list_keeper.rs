@@ -102,10 +102,14 @@ async fn ask(trust: &Arc<Trust>, registry: SocketAddr) -> Result<(), String> {
         return Ok(());
     };
     let taker = Arc::clone(trust);
-    let taken = tokio::task::spawn_blocking(move || taker.take_list(&text)).await;
-    let taken = taken.map_err(|error| error.to_string())?;
-    tell(taken.map_err(|error| format!("the list of registry {registry} is no good: {error}"))?);
-    Ok(())
+    let no_good = format!("the list of registry {registry} is no good");
+    let taken = tokio::task::spawn_blocking(move || {
+        let taken = taker.take(&text);
+        let newer = taken.map_err(|error| format!("{no_good}: {error}"))?;
+        tell(newer);
+        newer.map_or(Ok(()), |_| taker.keep(&text))
+    });
+    taken.await.map_err(|error| error.to_string())?
 }
 
 fn tell(taken: Option<u64>) {
