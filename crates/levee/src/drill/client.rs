@@ -121,9 +121,7 @@ async fn look_around(ground: &Ground, wanted: &Wanted) -> Result<Vec<(String, Pr
     let mut pages = Vec::new();
     for path in &wanted.paths {
         let print = look_at(ground, path).await;
-        let print = print.map_err(|error| {
-            format!("{path} cannot be rehearsed: {error}; choose another with --path")
-        })?;
+        let print = print.map_err(|error| format!("{path} cannot be rehearsed: {error}"))?;
         pages.push((path.clone(), print));
     }
     Ok(pages)

@@ -119,10 +119,19 @@ pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String
             status: 301 | 302 | 307 | 308,
             location: Some(location),
             ..
-        } => Err(format!("it sends its visitors to {location}")),
-        Answer { status, .. } => Err(format!("it answers {status}")),
+        } if location.starts_with("https://") => {
+            Err("it sends its visitors to HTTPS, and a drill goes by HTTP".to_owned())
+        }
+        Answer {
+            status: 301 | 302 | 307 | 308,
+            location: Some(location),
+            ..
+        } => Err(format!("it sends its visitors to {location}; {ANOTHER}")),
+        Answer { status, .. } => Err(format!("it answers {status}; {ANOTHER}")),
     }
 }
+
+const ANOTHER: &str = "choose another page with --path";
 
 async fn walk(
     ground: &Ground,
