@@ -5,6 +5,7 @@
 //! A crowd has a thread of its own and never waits for answers: a visit begins when it is due, and
 //! latency counts from the moment at which a request was meant to be asked.
 
+pub mod authorities;
 pub mod client;
 pub mod ledger;
 pub mod meter;

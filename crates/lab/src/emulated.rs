@@ -12,7 +12,9 @@
 //! thick as the topology says, and what a link carried is read from the link. The simulator
 //! (`levee-sim`) is the other half of the lab, with a virtual clock.
 
+pub mod alterer;
 pub mod bench;
+mod certificate_authority;
 pub mod command;
 mod enclosure;
 pub mod experiments;
@@ -21,6 +23,7 @@ pub mod generator;
 mod name_server;
 mod network;
 mod processor;
+mod program;
 mod report;
 mod sampler;
 mod servers;
@@ -80,6 +83,9 @@ pub enum LabError {
         /// How many there are.
         wanted: usize,
     },
+    /// Something that was waited for did not come.
+    #[error("{0} did not come about in time")]
+    Awaited(&'static str),
     /// The load was too much from its start.
     #[error("more than a tenth of the requests failed at {0} already")]
     NothingHeld(&'static str),

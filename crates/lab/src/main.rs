@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use levee_lab::bare::{self, BareArguments};
 use levee_lab::demo::{self, DemoArguments};
+use levee_lab::emulated::alterer::{self, AltererArguments};
 use levee_lab::emulated::command::{ReportArguments, RunArguments};
 use levee_lab::emulated::{self, generator};
 use levee_lab::load::{self, LoadArguments};
@@ -48,6 +49,9 @@ enum Command {
     /// The visitors of an experiment, as `run` starts them.
     #[command(hide = true)]
     Generate,
+    /// A server's face that alters what it passes on, as `run` starts it.
+    #[command(hide = true)]
+    Alter(AltererArguments),
 }
 
 fn main() -> ExitCode {
@@ -64,5 +68,6 @@ fn main() -> ExitCode {
         Command::Run(arguments) => emulated::command::run(&arguments),
         Command::Report(arguments) => emulated::command::report(&arguments),
         Command::Generate => generator::run(),
+        Command::Alter(arguments) => alterer::run(&arguments),
     }
 }

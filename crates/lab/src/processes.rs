@@ -74,6 +74,8 @@ pub fn levee_beside() -> io::Result<PathBuf> {
     })
 }
 
+/// What a program of the lab's own prints when it is ready.
+pub const LAB_READY: &str = "levee-lab: ready";
 /// Far longer than a start takes, even on a machine that is busy compiling.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// What a drain may take before the process is killed.
@@ -193,6 +195,9 @@ impl Drop for Process {
 impl Ready {
     /// Reads a ready line; none where the line is another one.
     pub fn read(line: &str) -> Option<Self> {
+        if line == LAB_READY {
+            return Some(Self::default());
+        }
         if let Some(address) = line.strip_prefix("levee registry: ready on ") {
             return Some(Self {
                 registry: Some(address.trim().parse().ok()?),

@@ -3,10 +3,11 @@
 //! It stands on hyper's single connections rather than on a client with a pool, so that it is exact
 //! how many connections there are and which request goes over which. It finds servers by [`Names`]
 //! alone: a crowd can never reach another machine. By HTTP/2 it says so at once (RFC 9113 section
-//! 3.3), and has one connection to each server for all its requests.
+//! 3.3), and has one connection to each server for all its requests. To an https address it goes
+//! only where it believes somebody ([`Authorities`]), and speaks HTTP/1.1 there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,12 +19,14 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
+use super::authorities::Authorities;
 use super::meter::Traffic;
 use super::names::Names;
-use super::url::Url;
+use super::url::{Scheme, Url};
 
 /// A visitor: what it calls itself, and the connections it keeps open.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub struct Visitor {
     names: Names,
     following: Following,
     protocol: Protocol,
+    authorities: Option<Authorities>,
     idle: Mutex<BTreeMap<(String, u16), Vec<Connection>>>,
 }
 
@@ -80,6 +84,8 @@ pub enum Failure {
     Status(u16),
     /// No connection could be made.
     Connect,
+    /// The server did not prove that the name is its own.
+    Unproven,
     /// The connection ended, or spoke no HTTP, before the response was whole.
     Broken,
     /// Whole, but not the bytes that the site has.
@@ -97,6 +103,8 @@ pub enum Failure {
 pub struct Trail {
     /// The first redirect: when it was whole, and its bytes on the wire.
     pub redirected: Option<(Instant, u64)>,
+    /// The server that was asked last.
+    pub server: Option<IpAddr>,
 }
 
 /// A whole answer.
@@ -126,6 +134,7 @@ impl Visitor {
             names: Names::default(),
             following: Following::default(),
             protocol: Protocol::default(),
+            authorities: None,
             idle: Mutex::default(),
         }
     }
@@ -144,6 +153,14 @@ impl Visitor {
         Self { protocol, ..self }
     }
 
+    /// The same visitor, who believes these authorities, or nobody.
+    pub fn believing(self, authorities: Option<Authorities>) -> Self {
+        Self {
+            authorities,
+            ..self
+        }
+    }
+
     /// Asks for `start` and follows redirects. Dropped half-way it closes the connection in use.
     pub async fn fetch(
         &self,
@@ -157,7 +174,7 @@ impl Visitor {
             if seen.len() > REDIRECTS_MAX || !seen.insert(url.clone()) {
                 return Err(Failure::Loop);
             }
-            let answer = self.exchange(method, &url).await?;
+            let answer = self.exchange(method, &url, trail).await?;
             let Some(next) = answer.leads_to(&url)? else {
                 return Ok(answer.into_fetched(url));
             };
@@ -172,22 +189,64 @@ impl Visitor {
     }
 
     /// One request and its whole response.
-    async fn exchange(&self, method: &Method, url: &Url) -> Result<Exchange, Failure> {
+    async fn exchange(
+        &self,
+        method: &Method,
+        url: &Url,
+        trail: &mut Trail,
+    ) -> Result<Exchange, Failure> {
         while let Some(mut connection) = self.idle_connection(url) {
             // A server may close a kept connection at any moment; then another one must do.
             if connection.sender.ready().await.is_err() {
                 self.forget(url, &connection);
                 continue;
             }
+            trail.server = Some(connection.server);
             match self.exchange_over(connection, method, url).await {
                 Err(Failure::Broken) => {}
                 settled => return settled,
             }
         }
-        let address = self.names.server_of(url).await;
-        let address = address.ok_or(Failure::Elsewhere)?;
-        let connection = Connection::open(&self.traffic, address, self.protocol).await?;
+        let connection = self.connect(url, trail).await?;
         self.exchange_over(connection, method, url).await
+    }
+
+    /// A connection to the first of the servers of `url` that takes one, as browsers do it where a
+    /// name has several addresses.
+    async fn connect(&self, url: &Url, trail: &mut Trail) -> Result<Connection, Failure> {
+        let servers = self.names.servers_of(url).await;
+        let mut failure = Failure::Elsewhere;
+        for server in servers {
+            trail.server = Some(server.ip());
+            match self.open(server, url).await {
+                Ok(connection) => return Ok(connection),
+                Err(Failure::Connect) => failure = Failure::Connect,
+                Err(other) => return Err(other),
+            }
+        }
+        Err(failure)
+    }
+
+    async fn open(&self, server: SocketAddr, url: &Url) -> Result<Connection, Failure> {
+        let stream = TcpStream::connect(server).await;
+        let stream = stream.map_err(|_| Failure::Connect)?;
+        let stream = self.traffic.meter(stream, server.port());
+        let received = stream.received();
+        let (sender, driver) = match (url.scheme, &self.authorities) {
+            (Scheme::Http, _) => begin(stream, self.protocol).await?,
+            (Scheme::Https, None) => return Err(Failure::Elsewhere),
+            (Scheme::Https, Some(authorities)) => {
+                let stream = authorities.shake_hands(&url.host, stream).await;
+                let stream = stream.map_err(|_| Failure::Unproven)?;
+                begin(stream, Protocol::Http1).await?
+            }
+        };
+        Ok(Connection {
+            sender,
+            driver: Arc::new(Driver(driver)),
+            received,
+            server: server.ip(),
+        })
     }
 
     async fn exchange_over(
@@ -312,6 +371,7 @@ struct Connection {
     sender: Sender,
     driver: Arc<Driver>,
     received: Arc<AtomicU64>,
+    server: IpAddr,
 }
 
 /// Where requests go in.
@@ -325,39 +385,30 @@ enum Sender {
 #[derive(Debug)]
 struct Driver(JoinHandle<()>);
 
-impl Connection {
-    async fn open(
-        traffic: &Traffic,
-        address: SocketAddr,
-        protocol: Protocol,
-    ) -> Result<Self, Failure> {
-        let stream = TcpStream::connect(address).await;
-        let stream = stream.map_err(|_| Failure::Connect)?;
-        let stream = traffic.meter(stream, address.port());
-        let received = stream.received();
-        let stream = TokioIo::new(stream);
-        let broken = |_| Failure::Broken;
-        // Errors of the connection reach the request as well; nobody else waits for them.
-        let (sender, driver) = match protocol {
-            Protocol::Http1 => {
-                let (sender, connection) = http1::handshake(stream).await.map_err(broken)?;
-                let driver = tokio::spawn(async move { drop(connection.await) });
-                (Sender::Http1(sender), driver)
-            }
-            Protocol::Http2 => {
-                let handshake = http2::handshake(TokioExecutor::new(), stream);
-                let (sender, connection) = handshake.await.map_err(broken)?;
-                let driver = tokio::spawn(async move { drop(connection.await) });
-                (Sender::Http2(sender), driver)
-            }
-        };
-        Ok(Self {
-            sender,
-            driver: Arc::new(Driver(driver)),
-            received,
-        })
+/// Begins to speak HTTP. Errors of the connection reach each request as well; nobody else waits
+/// for them.
+async fn begin<S>(stream: S, protocol: Protocol) -> Result<(Sender, JoinHandle<()>), Failure>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let stream = TokioIo::new(stream);
+    let broken = |_| Failure::Broken;
+    match protocol {
+        Protocol::Http1 => {
+            let (sender, connection) = http1::handshake(stream).await.map_err(broken)?;
+            let driver = tokio::spawn(async move { drop(connection.await) });
+            Ok((Sender::Http1(sender), driver))
+        }
+        Protocol::Http2 => {
+            let handshake = http2::handshake(TokioExecutor::new(), stream);
+            let (sender, connection) = handshake.await.map_err(broken)?;
+            let driver = tokio::spawn(async move { drop(connection.await) });
+            Ok((Sender::Http2(sender), driver))
+        }
     }
+}
 
+impl Connection {
     /// The same connection for one more request at the same time, where that can be.
     fn copy(&self) -> Option<Self> {
         match &self.sender {
@@ -366,6 +417,7 @@ impl Connection {
                 sender: Sender::Http2(sender.clone()),
                 driver: Arc::clone(&self.driver),
                 received: Arc::clone(&self.received),
+                server: self.server,
             }),
         }
     }

@@ -22,21 +22,26 @@ pub enum Names {
 }
 
 impl Names {
-    /// The server of `url`; none where the visitor must not go there.
+    /// The servers of `url`, in the order in which to try them; none where the visitor must not go
+    /// there.
     ///
-    /// Cancel safety: as [`Resolver::address`].
-    pub async fn server_of(&self, url: &Url) -> Option<SocketAddr> {
-        let address = match self {
+    /// Cancel safety: as [`Resolver::addresses`].
+    pub async fn servers_of(&self, url: &Url) -> Vec<SocketAddr> {
+        let addresses = match self {
             Self::Localhost => {
                 let named = url.host == "localhost" || url.host.ends_with(".localhost");
                 let local = named || url.host == "127.0.0.1";
-                local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST))
+                let here = local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+                Vec::from_iter(here)
             }
-            Self::Hosts(hosts) => host_of(hosts, &url.host),
-            Self::Resolved(resolver, _) if resolver.knows(&url.host) => resolver.address().await,
-            Self::Resolved(_, hosts) => host_of(hosts, &url.host),
+            Self::Hosts(hosts) => Vec::from_iter(host_of(hosts, &url.host)),
+            Self::Resolved(resolver, _) if resolver.knows(&url.host) => resolver.addresses().await,
+            Self::Resolved(_, hosts) => Vec::from_iter(host_of(hosts, &url.host)),
         };
-        Some(SocketAddr::new(address?, url.port))
+        let servers = addresses.into_iter();
+        servers
+            .map(|address| SocketAddr::new(address, url.port))
+            .collect()
     }
 }
 
@@ -62,8 +67,8 @@ mod tests {
     fn found(names: &Names, url: &str) -> Option<String> {
         let url = url.parse().unwrap();
         // Nothing is asked for here, so it is done at once.
-        let server = names.server_of(&url).now_or_never().unwrap()?;
-        Some(server.to_string())
+        let servers = names.servers_of(&url).now_or_never().unwrap();
+        servers.first().map(SocketAddr::to_string)
     }
 
     #[test]

@@ -71,22 +71,27 @@ impl Resolver {
         self.all.name == host
     }
 
-    /// An address of the name; none where the name server says nothing.
+    /// The addresses of the name, beginning with another one for each visitor; none where the name
+    /// server says nothing.
     ///
     /// Cancel safety: dropped half-way, nothing is remembered.
-    pub async fn address(&self) -> Option<IpAddr> {
+    pub async fn addresses(&self) -> Vec<IpAddr> {
         // Held while it asks: the customers of one resolver wait for one question.
         let mut cache = self.all.caches[self.number].lock().await;
         if cache.until.is_none_or(|until| Instant::now() >= until) {
-            let (addresses, ttl) = self.all.ask().await?;
+            let Some((addresses, ttl)) = self.all.ask().await else {
+                return Vec::new();
+            };
             cache.addresses = addresses;
             cache.until = Some(Instant::now() + ttl);
             // Who asks first gets another one from each resolver.
             cache.given = self.number;
         }
         cache.given = cache.given.wrapping_add(1);
-        let count = cache.addresses.len().max(1);
-        cache.addresses.get(cache.given % count).copied()
+        let mut addresses = cache.addresses.clone();
+        let count = addresses.len().max(1);
+        addresses.rotate_left(cache.given % count);
+        addresses
     }
 }
 
@@ -167,13 +172,15 @@ mod tests {
         let resolvers = Arc::new(Resolvers::new(address, "www.example", 2));
         let mut seen = Vec::new();
         for visitor in [0, 2, 4, 6] {
-            seen.extend(resolvers.of(visitor).address().await);
+            let addresses = resolvers.of(visitor).addresses().await;
+            assert_eq!(addresses.len(), 2);
+            seen.push(addresses[0]);
         }
         seen.sort();
         let of = |last: u8| IpAddr::from([10, 0, 0, last]);
         assert_eq!(seen, [of(1), of(1), of(2), of(2)]);
         assert_eq!(*asked.lock().await, 1);
-        assert!(resolvers.of(1).address().await.is_some());
+        assert!(!resolvers.of(1).addresses().await.is_empty());
         assert_eq!(*asked.lock().await, 2);
         assert!(resolvers.of(0).knows("www.example") && !resolvers.of(0).knows("vh1.test"));
     }
@@ -183,7 +190,7 @@ mod tests {
         let (address, asked) = server(&[[10, 0, 0, 1]], 0).await;
         let resolvers = Arc::new(Resolvers::new(address, "www.example", 1));
         for _ in 0..3 {
-            assert!(resolvers.of(0).address().await.is_some());
+            assert!(!resolvers.of(0).addresses().await.is_empty());
         }
         assert_eq!(*asked.lock().await, 3);
     }

@@ -187,6 +187,7 @@ pub(crate) fn in_words(failure: Failure) -> String {
         Failure::Refused => "refused with 503".to_owned(),
         Failure::Status(status) => format!("status {status}"),
         Failure::Connect => "no connection".to_owned(),
+        Failure::Unproven => "no proof of its name".to_owned(),
         Failure::Broken => "connection broke".to_owned(),
         Failure::WrongBody => "wrong body".to_owned(),
         Failure::Loop => "redirected in a circle".to_owned(),

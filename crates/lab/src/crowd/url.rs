@@ -5,22 +5,52 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// An `http` address, without its fragment.
+/// A web address, without its fragment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Url {
+    /// Whether it is asked for by HTTP or by HTTPS.
+    pub scheme: Scheme,
     /// Host name, lower case.
     pub host: String,
-    /// Port, 80 where none was given.
+    /// Port, that of the scheme where none was given.
     pub port: u16,
     /// Path and query, beginning with a slash.
     pub target: String,
 }
 
+/// How a server is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// `http`.
+    #[default]
+    Http,
+    /// `https`.
+    Https,
+}
+
+impl Scheme {
+    /// The port that needs not be named.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+
+    /// What an address begins with.
+    const fn beginning(self) -> &'static str {
+        match self {
+            Self::Http => "http://",
+            Self::Https => "https://",
+        }
+    }
+}
+
 /// An address that this visitor cannot follow.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// Another scheme than `http`.
-    #[error("{0} is not an http address")]
+    /// Another scheme than `http` and `https`.
+    #[error("{0} is not a web address")]
     Scheme(String),
     /// No host, or a port that is no number.
     #[error("{0} has no good host and port")]
@@ -32,7 +62,7 @@ impl Url {
     pub fn join(&self, reference: &str) -> Result<Self, UrlError> {
         let reference = reference.split('#').next().unwrap_or(reference);
         if let Some(rest) = reference.strip_prefix("//") {
-            return format!("http://{rest}").parse();
+            return format!("{}{rest}", self.scheme.beginning()).parse();
         }
         if has_scheme(reference) {
             return reference.parse();
@@ -56,9 +86,9 @@ impl Url {
 
     /// `host:port` as it goes into the Host header.
     pub fn authority(&self) -> String {
-        match self.port {
-            80 => self.host.clone(),
-            port => format!("{}:{port}", self.host),
+        match self.port == self.scheme.port() {
+            true => self.host.clone(),
+            false => format!("{}:{}", self.host, self.port),
         }
     }
 }
@@ -67,17 +97,22 @@ impl FromStr for Url {
     type Err = UrlError;
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
-        let scheme = text.get(..7).unwrap_or_default();
-        if !scheme.eq_ignore_ascii_case("http://") {
-            return Err(UrlError::Scheme(text.to_owned()));
-        }
-        let rest = text[7..].split('#').next().unwrap_or_default();
+        let begins_with = |scheme: &Scheme| {
+            let beginning = scheme.beginning();
+            let there = text.get(..beginning.len()).unwrap_or_default();
+            there.eq_ignore_ascii_case(beginning)
+        };
+        let known = [Scheme::Http, Scheme::Https];
+        let scheme = known.into_iter().find(begins_with);
+        let scheme = scheme.ok_or_else(|| UrlError::Scheme(text.to_owned()))?;
+        let rest = &text[scheme.beginning().len()..];
+        let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         let bad = || UrlError::Authority(text.to_owned());
         let (host, port) = match authority.split_once(':') {
             Some((host, port)) => (host, port.parse().map_err(|_| bad())?),
-            None => (authority, 80),
+            None => (authority, scheme.port()),
         };
         if host.is_empty() || host.contains('@') {
             return Err(bad());
@@ -87,6 +122,7 @@ impl FromStr for Url {
             Some(_) | None => format!("/{target}"),
         };
         Ok(Self {
+            scheme,
             host: host.to_ascii_lowercase(),
             port,
             target,
@@ -96,7 +132,8 @@ impl FromStr for Url {
 
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority(), self.target)
+        let beginning = self.scheme.beginning();
+        write!(f, "{beginning}{}{}", self.authority(), self.target)
     }
 }
 
@@ -157,9 +194,21 @@ mod tests {
     }
 
     #[test]
+    fn https_has_a_port_of_its_own_and_stays_what_it_is() {
+        let base: Url = "HTTPS://a.localhost/".parse().unwrap();
+        assert_eq!((base.scheme, base.port), (Scheme::Https, 443));
+        let check = |reference: &str, expected: &str| {
+            assert_eq!(base.join(reference).unwrap().to_string(), expected);
+        };
+        check("//b.localhost/c", "https://b.localhost/c");
+        check("http://b.localhost:443/", "http://b.localhost:443/");
+        check("https://b.localhost:8443/c", "https://b.localhost:8443/c");
+    }
+
+    #[test]
     fn addresses_that_lead_elsewhere_are_refused() {
         let base: Url = "http://a.localhost/".parse().unwrap();
-        assert!(base.join("https://a.localhost/").is_err());
+        assert!(base.join("ftp://a.localhost/").is_err());
         assert!(base.join("mailto:someone").is_err());
         assert!("http://:80/".parse::<Url>().is_err());
         assert!("http://a:port/".parse::<Url>().is_err());

@@ -15,7 +15,7 @@ use super::ledger::{Answer, Asked, Ledger, Record};
 use super::meter::Traffic;
 use super::page;
 use super::schedule::Visit;
-use super::url::Url;
+use super::url::{Scheme, Url};
 use crate::site::Site;
 
 /// Where a crowd plays: the site, and where its doings are written down.
@@ -170,6 +170,7 @@ impl Stage {
 
     fn url(&self, path: &str) -> Url {
         Url {
+            scheme: Scheme::Http,
             host: self.address.host.to_string(),
             port: self.address.port,
             target: path.to_owned(),

@@ -12,7 +12,7 @@ use super::display::{Display, Scene};
 use super::figures::Figures;
 use super::neighbourhood::{LINK, Neighbourhood, Place};
 use super::sums::{BoundPlayed, CONNECTION_OVERHEAD, MemberSeen, Played, Side};
-use super::watch::{self, Watch};
+use super::watch::{self, Seen, Watch};
 use super::{DemoArguments, DemoError, TICK, machine};
 use crate::crowd::client::{Habit, Trail, Visitor};
 use crate::crowd::ledger::{Asked, Ledger, Record};
@@ -73,7 +73,7 @@ async fn candidates(
     );
     let started = Instant::now();
     loop {
-        let seen = watch::look(&visitor, neighbourhood.origin.admin).await;
+        let seen: Option<Seen> = watch::look(&visitor, neighbourhood.origin.admin).await;
         let candidates = seen.unwrap_or_default().candidates;
         if candidates.len() >= neighbourhood.members.len() {
             return Ok(candidates.iter().map(|(_, offered)| offered).sum());

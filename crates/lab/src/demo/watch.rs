@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::crowd::client::{Habit, Trail, Visitor};
 use crate::crowd::meter::Traffic;
-use crate::crowd::url::Url;
+use crate::crowd::url::{Scheme, Url};
 
 /// What a server says of itself.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -147,8 +148,9 @@ impl Watch {
 }
 
 /// One look; none where the server does not answer, or not with a status.
-pub async fn look(visitor: &Visitor, admin: SocketAddr) -> Option<Seen> {
+pub async fn look<T: DeserializeOwned>(visitor: &Visitor, admin: SocketAddr) -> Option<T> {
     let url = Url {
+        scheme: Scheme::Http,
         host: admin.ip().to_string(),
         port: admin.port(),
         target: "/status.json".to_owned(),

@@ -100,6 +100,7 @@ fn complain(command: &str, error: &LabError) -> ExitCode {
         | LabError::Start(_)
         | LabError::Refused { .. }
         | LabError::NoCandidates { .. }
+        | LabError::Awaited(_)
         | LabError::NothingHeld(_)
         | LabError::Generator(_)
         | LabError::Machine { .. } => ExitCode::from(2),

@@ -1,6 +1,7 @@
 //! Every experiment that the lab can play, as one table. Each has a file of its own.
 
 mod cold_tail;
+mod community;
 mod crawler_flood;
 mod dns_round_robin;
 mod dotslash_dsl;
@@ -110,6 +111,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
         source: "the commonest overload of today",
         minutes: [2.0, 2.0],
         run: crawler_flood::run,
+    },
+    Experiment {
+        name: "community",
+        title: "A closed community with liars in it loses registries and an origin in a crowd",
+        source: "dotslash 4.1, 4.5 and 5.3.4; the issue on the community",
+        minutes: [5.0, 1.5],
+        run: community::run,
     },
 ];
 

@@ -24,7 +24,7 @@ use super::LabError;
 use super::network::Host;
 use crate::crowd::client::{Following, Protocol};
 
-pub use tally::{RequestFigures, SecondFigures, StepFigures};
+pub use tally::{RequestFigures, SecondFigures, ServerFigures, StepFigures};
 
 /// All that a load is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +43,9 @@ pub struct LoadPlan {
     pub following: Following,
     /// How servers are spoken to.
     pub protocol: Protocol,
+    /// Files with the certificate authorities that visitors believe. Where there are any, the site
+    /// is asked by HTTPS.
+    pub authorities: Vec<PathBuf>,
     /// Request rates, one after the other.
     pub steps: Vec<Step>,
     /// When it is enough.

@@ -1,19 +1,26 @@
-//! BIND on an emulated host: the name server that a site already has, which takes its updates.
+//! BIND on an emulated host: the name server that sites already have, which takes their updates.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::LabError;
 use super::network::Host;
+use super::program::{Call, Program};
 use crate::crowd::resolvers::Resolvers;
 
 /// The key that sites sign their updates with; it guards nothing but emulated hosts.
 const KEY: &str = "levee:hmac-sha256:bm90aGluZyBidXQgZW11bGF0ZWQgaG9zdHMgaGVyZSE=";
 const PORT: u16 = 53;
+const NAMED: Call<'_> = Call {
+    program: "named",
+    package: "bind9",
+    // One thread, in the foreground, all messages to the error stream.
+    arguments: &["-g", "-n", "1", "-c", "named.conf"],
+    environment: &[],
+};
 /// Far longer than BIND takes to start, also beside a compiler.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(100);
@@ -21,18 +28,20 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A running name server. Dropped, it is ended.
 #[derive(Debug)]
 pub struct NameServer {
-    process: Child,
+    _program: Program,
     /// Where it answers.
     pub address: SocketAddr,
+    /// The same by the cable of the watch.
+    watched_at: SocketAddr,
 }
 
 impl NameServer {
-    /// Starts it on `host` with files in `folder`: the zone `zone`, in which `site` has the address
-    /// of `home`. Waits until it answers.
+    /// Starts it on `host` with files in `folder`: the zone `zone`, in which each of `sites` has the
+    /// address of its host. Waits until it answers.
     pub fn start(
         host: &Host,
         folder: &Path,
-        (zone, site, home): (&str, &str, &Host),
+        (zone, sites): (&str, &[(String, &Host)]),
     ) -> Result<Self, LabError> {
         fs::create_dir_all(folder).map_err(LabError::machine("make a name server's folder"))?;
         let write = |name: &str, text: String| {
@@ -49,19 +58,22 @@ impl NameServer {
                  zone \"{zone}\" {{ type primary; file \"zone.db\"; allow-update {{ key levee; }}; }};\n"
             ),
         )?;
-        write(
-            "zone.db",
-            format!(
-                "$TTL 1\n@ SOA ns.{zone}. admin.{zone}. 1 60 30 3600 1\n@ NS ns.{zone}.\n\
-                 ns.{zone}. A {}\n{site}. A {}\n",
-                host.address, home.address
-            ),
-        )?;
+        let mut records = format!(
+            "$TTL 1\n@ SOA ns.{zone}. admin.{zone}. 1 60 30 3600 1\n@ NS ns.{zone}.\n\
+             ns.{zone}. A {}\n",
+            host.address
+        );
+        for (site, home) in sites {
+            records += &format!("{site}. A {}\n", home.address);
+        }
+        write("zone.db", records)?;
         let server = Self {
-            process: run(host, folder)?,
+            _program: Program::start(host, folder, NAMED)?,
             address: (host.address, PORT).into(),
+            watched_at: (host.watched_at, PORT).into(),
         };
-        server.wait((host.watched_at, PORT).into(), site)?;
+        let first = sites.first().map_or(zone, |(site, _)| site);
+        server.wait(first)?;
         Ok(server)
     }
 
@@ -76,15 +88,20 @@ impl NameServer {
         ))
     }
 
-    fn wait(&self, at: SocketAddr, site: &str) -> Result<(), LabError> {
+    /// The addresses that `name` has now; none where nothing is said.
+    pub fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, LabError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(LabError::machine("start"))?;
+        let resolvers = Arc::new(Resolvers::new(self.watched_at, name, 1));
+        Ok(runtime.block_on(resolvers.of(0).addresses()))
+    }
+
+    fn wait(&self, site: &str) -> Result<(), LabError> {
         let end = Instant::now() + READY_WITHIN;
-        let resolvers = Arc::new(Resolvers::new(at, site, 1));
         while Instant::now() < end {
-            if runtime.block_on(resolvers.of(0).address()).is_some() {
+            if !self.addresses(site)?.is_empty() {
                 return Ok(());
             }
             std::thread::sleep(LOOK);
@@ -93,35 +110,5 @@ impl NameServer {
             command: "named".to_owned(),
             said: "it did not answer; its log is beside its zone".to_owned(),
         })
-    }
-}
-
-fn run(host: &Host, folder: &Path) -> Result<Child, LabError> {
-    let found = Command::new("named").arg("-v").output();
-    if found.is_err() {
-        return Err(LabError::MissingTool {
-            program: "named",
-            package: "bind9",
-        });
-    }
-    let log = fs::File::create(folder.join("log")).map_err(LabError::machine("make a log"))?;
-    let runner = host.runner();
-    Command::new(&runner[0])
-        .args(&runner[1..])
-        // One thread, in the foreground, all messages to the error stream.
-        .args(["named", "-g", "-n", "1", "-c", "named.conf"])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .map_err(LabError::machine("run named"))
-}
-
-impl Drop for NameServer {
-    fn drop(&mut self) {
-        // One that has ended needs no killing.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -174,6 +174,21 @@ impl Host {
         })
     }
 
+    /// Cuts its link to everybody: what is sent to it or by it is lost, and nobody is told.
+    pub fn cut(&self) -> Result<(), LabError> {
+        self.switch_link("down")
+    }
+
+    /// Mends its link.
+    pub fn mend(&self) -> Result<(), LabError> {
+        self.switch_link("up")
+    }
+
+    fn switch_link(&self, state: &str) -> Result<(), LabError> {
+        let name = &self.plan.name;
+        run(&["ip", "-netns", name, "link", "set", "eth0", state])
+    }
+
     /// Its own number among the hosts, which is in the names of its cables.
     const fn number(&self) -> u8 {
         self.watched_at.octets()[3]

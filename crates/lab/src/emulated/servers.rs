@@ -68,13 +68,15 @@ pub struct Servers<'a> {
 }
 
 /// Port of the registry on its host.
-const REGISTRY_PORT: u16 = 7070;
-const RESCUE_PORT: u16 = 7401;
-const ADMIN_PORT: u16 = 9100;
+pub const REGISTRY_PORT: u16 = 7070;
+/// Port for calls for help.
+pub const RESCUE_PORT: u16 = 7401;
+/// Port of the admin pages, on the cable of the watch.
+pub const ADMIN_PORT: u16 = 9100;
 /// Domain of the sites: a name that nobody can own (RFC 2606).
 pub const SITES: &str = "example";
 /// Domain of their aliases: not theirs, as it should be.
-const ALIASES: &str = "test";
+pub const ALIASES: &str = "test";
 
 impl<'a> Servers<'a> {
     /// Nothing runs yet; files go into `folder`.
@@ -100,18 +102,27 @@ impl<'a> Servers<'a> {
 
     /// Starts a site and waits until it is ready.
     pub fn start(&self, plan: &SitePlan<'_>) -> Result<Site, LabError> {
-        let host = self.network.host(plan.host);
-        let home = self.folder.join(plan.host);
+        let home = self.home(plan.host);
         write(&home.join("public"), plan.files)?;
-        let settings = home.join("levee.toml");
-        fs::write(&settings, self.settings_of(plan, host))
-            .map_err(LabError::machine("write settings"))?;
+        let host = self.network.host(plan.host);
+        self.start_site(host, &self.settings_of(plan, host))
+    }
+
+    /// The folder of a host: settings, and what is served from `public`.
+    pub fn home(&self, host: &str) -> PathBuf {
+        self.folder.join(host)
+    }
+
+    /// Starts a site with these settings, and waits until it is ready.
+    pub fn start_site(&self, host: &Host, text: &str) -> Result<Site, LabError> {
+        let settings = self.home(&host.plan.name).join("levee.toml");
+        fs::write(&settings, text).map_err(LabError::machine("write settings"))?;
         let config = settings.display().to_string();
         let process = self.start_levee(host, &["serve".to_owned(), "-c".to_owned(), config])?;
         let limit = match host.plan.cpu {
             None => None,
             Some(share) => {
-                let limit = Limit::new(self.owner, plan.host, share)?;
+                let limit = Limit::new(self.owner, &host.plan.name, share)?;
                 limit.hold(process.id())?;
                 Some(limit)
             }
@@ -123,18 +134,25 @@ impl<'a> Servers<'a> {
         })
     }
 
-    fn start_levee(&self, host: &Host, arguments: &[String]) -> Result<Process, LabError> {
+    /// Starts `levee` with these arguments on `host`, and waits until it is ready.
+    pub fn start_levee(&self, host: &Host, arguments: &[String]) -> Result<Process, LabError> {
+        self.start_program((host, &host.plan.name), self.levee, arguments)
+    }
+
+    /// Starts a program of ours on a host under a name of its own, and waits until it is ready.
+    pub fn start_program(
+        &self,
+        (host, name): (&Host, &str),
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Process, LabError> {
+        let ours = program.display().to_string();
         let [program, network, end] = host.runner();
-        let mut words = vec![network, end, self.levee.display().to_string()];
+        let mut words = vec![network, end, ours];
         words.extend_from_slice(arguments);
         let logs = &self.folder;
         fs::create_dir_all(logs).map_err(LabError::machine("make a folder for logs"))?;
-        Ok(Process::start(
-            &host.plan.name,
-            Path::new(&program),
-            &words,
-            logs,
-        )?)
+        Ok(Process::start(name, Path::new(&program), &words, logs)?)
     }
 
     fn settings_of(&self, plan: &SitePlan<'_>, host: &Host) -> String {
@@ -208,12 +226,16 @@ impl Site {
 
 /// What the site with these admin pages says of itself; none where it says nothing.
 pub async fn look_at(admin: SocketAddr) -> Option<Seen> {
+    watch::look(&watcher(admin), admin).await
+}
+
+/// Who looks at the admin pages there.
+pub fn watcher(admin: SocketAddr) -> Visitor {
     let known = [("watched".to_owned(), admin.ip())];
     let visitor = Visitor::new(
         Traffic::since(Instant::now()),
         "levee-lab watch".to_owned(),
         Habit::OneRequestEach,
     );
-    let visitor = visitor.among(Names::Hosts(known.into()), Following::Follows);
-    watch::look(&visitor, admin).await
+    visitor.among(Names::Hosts(known.into()), Following::Follows)
 }

@@ -111,6 +111,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
         steps: vec![step(BEFORE, calm), step(CROWD, crowd)],
         until: Until::Done,
         tell_every: 4,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let route = Route {

@@ -97,6 +97,7 @@ fn play(bench: &Bench, topology: &Topology, (kind, agent): (&str, &str)) -> Resu
         }],
         until: Until::Done,
         tell_every: 4,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let all: Vec<String> = files.keys().cloned().collect();

@@ -124,7 +124,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, way: Way) -> Result<P
     let name_server = NameServer::start(
         network.host("nameserver"),
         &folder.join("nameserver"),
-        (SITES, &site, network.host(SOURCE)),
+        (SITES, &[(site.clone(), network.host(SOURCE))]),
     )?;
     let mut more = format!(
         "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\nredirects = {}\n\n\
@@ -159,6 +159,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, way: Way) -> Result<P
             .collect(),
         until: bench.form.search(),
         tell_every: 0,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let route = Route {

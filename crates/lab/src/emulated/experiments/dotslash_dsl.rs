@@ -111,6 +111,7 @@ fn play(
         steps: steps(bench.form, company, &paths),
         until: bench.form.search(),
         tell_every: 0,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let route = Route {

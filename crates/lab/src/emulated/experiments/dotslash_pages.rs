@@ -61,6 +61,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         steps: steps(bench.form),
         until: bench.form.search(),
         tell_every: 0,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let route = Route {

@@ -86,6 +86,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
         steps: steps(bench.form, law),
         until: bench.form.search(),
         tell_every: 0,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let route = Route {

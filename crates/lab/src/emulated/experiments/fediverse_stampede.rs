@@ -102,6 +102,7 @@ fn play(
         }],
         until: Until::Done,
         tell_every: 4,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let previews = load(

@@ -160,6 +160,7 @@ fn play(
             Form::Full => 6,
             Form::Compressed | Form::Shortest => 2,
         },
+        authorities: Vec::new(),
         log: Log::Requests,
     };
     let route = Route {

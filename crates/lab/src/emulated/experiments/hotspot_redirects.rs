@@ -195,6 +195,7 @@ impl Ground<'_> {
             steps: steps.collect(),
             until: Until::Done,
             tell_every: 0,
+            authorities: Vec::new(),
             log: Log::Nothing,
         }
     }

@@ -89,6 +89,7 @@ fn play(
         steps,
         until: Until::Done,
         tell_every: 0,
+        authorities: Vec::new(),
         log: Log::Nothing,
     };
     let (everyday, crowd) = steps(bench.form, weblog);

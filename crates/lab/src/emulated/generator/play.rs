@@ -18,12 +18,13 @@ use tokio::task::JoinSet;
 use super::tally::{Finished, First, RequestFigures, SecondFigures, StepFigures, StepTally, Whole};
 use super::{Event, LoadPlan, Log, ResolverPlan, Step, Until, Wants};
 use crate::crowd::PATIENCE;
+use crate::crowd::authorities::Authorities;
 use crate::crowd::client::{Failure, Fetched, Following, Habit, Protocol, Trail, Visitor};
 use crate::crowd::meter::Traffic;
 use crate::crowd::names::Names;
 use crate::crowd::page;
 use crate::crowd::resolvers::Resolvers;
-use crate::crowd::url::Url;
+use crate::crowd::url::{Scheme, Url};
 
 /// Plays all of `plan`, and prints its events.
 pub fn play(plan: LoadPlan) -> io::Result<()> {
@@ -37,6 +38,10 @@ pub fn play(plan: LoadPlan) -> io::Result<()> {
             let ResolverPlan { server, count } = resolvers;
             Arc::new(Resolvers::new(server, &plan.site, count))
         }),
+        authorities: match plan.authorities.is_empty() {
+            true => None,
+            false => Some(Authorities::read(&plan.authorities)?),
+        },
         traffic: Traffic::since(start),
         start,
         files,
@@ -71,6 +76,7 @@ pub fn play(plan: LoadPlan) -> io::Result<()> {
 struct Stage {
     plan: LoadPlan,
     resolvers: Option<Arc<Resolvers>>,
+    authorities: Option<Authorities>,
     files: BTreeMap<String, Bytes>,
     traffic: Traffic,
     start: Instant,
@@ -174,12 +180,18 @@ impl Stage {
         Visitor::new(self.traffic.clone(), self.plan.agent.clone(), habit)
             .among(names, self.plan.following)
             .speaking(self.plan.protocol)
+            .believing(self.authorities.clone())
     }
 
     fn url(&self, path: &str) -> Url {
+        let scheme = match self.authorities {
+            None => Scheme::Http,
+            Some(_) => Scheme::Https,
+        };
         Url {
+            scheme,
             host: self.plan.site.clone(),
-            port: 80,
+            port: scheme.port(),
             target: path.to_owned(),
         }
     }
@@ -327,6 +339,7 @@ impl Visit {
                     true => First::Source,
                     false => First::Other,
                 },
+                last: trail.server,
                 redirect_bytes: trail.redirected.map(|(_, bytes)| bytes),
                 result: match &fetched {
                     Ok(fetched) => Ok(self.whole(fetched, &trail)),
@@ -369,6 +382,7 @@ impl Visit {
                 asked: asked.saturating_duration_since(self.began),
                 ended: self.began.elapsed(),
                 first: First::Nobody,
+                last: None,
                 redirect_bytes: None,
                 result: Err(failure),
             },

@@ -1,6 +1,7 @@
 //! What became of the requests of a step, and of each second.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -19,6 +20,8 @@ pub struct Finished {
     pub ended: Duration,
     /// Whom it was asked first.
     pub first: First,
+    /// The server that was asked last.
+    pub last: Option<IpAddr>,
     /// Bytes of the redirect that was met first, with its head.
     pub redirect_bytes: Option<u64>,
     /// What it brought, or why nothing.
@@ -64,6 +67,8 @@ pub struct StepFigures {
     pub failed: u64,
     /// The others by cause, in words.
     pub failures: BTreeMap<String, u64>,
+    /// What came of them by the server that was asked last.
+    pub servers: BTreeMap<IpAddr, ServerFigures>,
     /// Requests of which the source was asked first.
     pub at_source: u64,
     /// Requests that were redirected on their way.
@@ -84,6 +89,17 @@ pub struct StepFigures {
     pub p99: f64,
     /// Most by which a visit began late, in seconds: whether the generator kept up.
     pub lag_max: f64,
+}
+
+/// What came of the requests that ended at one server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerFigures {
+    /// Whole, right and within 7 s.
+    pub answered: u64,
+    /// Whole, but not what the site has.
+    pub wrong: u64,
+    /// All others.
+    pub failed: u64,
 }
 
 impl StepFigures {
@@ -141,6 +157,16 @@ pub struct RequestFigures {
     pub redirected: Option<f64>,
 }
 
+impl ServerFigures {
+    fn enter(&mut self, request: &Finished) {
+        match request.result {
+            Ok(_) => self.answered += 1,
+            Err(Failure::WrongBody) => self.wrong += 1,
+            Err(_) => self.failed += 1,
+        }
+    }
+}
+
 /// Counts the requests of a step.
 #[derive(Debug)]
 pub struct StepTally {
@@ -184,6 +210,9 @@ impl StepTally {
         let figures = &mut self.figures;
         let in_settled = (self.settled..self.end).contains(&request.ended);
         figures.at_source += u64::from(request.first == First::Source);
+        if let Some(server) = request.last {
+            figures.servers.entry(server).or_default().enter(request);
+        }
         let mut taken = request.ended.saturating_sub(request.asked);
         if let Some(bytes) = request.redirect_bytes {
             figures.redirected += 1;
@@ -231,6 +260,7 @@ mod tests {
             asked: Duration::from_millis(asked),
             ended: Duration::from_millis(ended),
             first: First::Source,
+            last: Some([10, 0, 0, (asked % 2) as u8].into()),
             redirect_bytes: (asked % 2 == 1).then_some(200),
             result,
         }
@@ -250,6 +280,26 @@ mod tests {
         assert_eq!((figures.redirected_rate, figures.at_source), (0.5, 4));
         assert_eq!(figures.redirect_size(), Some(200.0));
         assert_eq!(figures.lag_max, 0.003);
+    }
+
+    #[test]
+    fn what_came_of_a_request_is_told_of_the_server_that_was_asked_last() {
+        let mut tally = StepTally::new(0, 2.0, 3.0);
+        let whole = Ok(Whole { body: 1, own: 0 });
+        for (asked, result) in [
+            (0, whole),
+            (1, Err(Failure::WrongBody)),
+            (3, Err(Failure::Late)),
+            (5, whole),
+        ] {
+            tally.enter(&request(asked, asked + 1, result));
+        }
+        let servers = tally.close(Duration::from_secs(3)).servers;
+        let of = |last: u8| {
+            let figures = servers[&IpAddr::from([10, 0, 0, last])];
+            (figures.answered, figures.wrong, figures.failed)
+        };
+        assert_eq!((of(0), of(1)), ((1, 0, 0), (1, 1, 1)));
     }
 
     #[test]

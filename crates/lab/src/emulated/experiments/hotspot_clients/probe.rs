@@ -19,7 +19,7 @@ use super::super::super::servers::look_at;
 use crate::crowd::client::{Following, Habit, Trail, Visitor};
 use crate::crowd::meter::Traffic;
 use crate::crowd::names::Names;
-use crate::crowd::url::Url;
+use crate::crowd::url::{Scheme, Url};
 
 /// When copies were first seen: by path, one moment for each mirror that has it.
 pub type Copies = BTreeMap<String, Vec<Instant>>;
@@ -101,6 +101,7 @@ async fn ask_on(plan: &ProbePlan, enough: &AtomicBool) -> Copies {
 
 async fn has(visitor: &Visitor, alias: &str, path: &str) -> bool {
     let url = Url {
+        scheme: Scheme::Http,
         host: alias.to_owned(),
         port: 80,
         target: path.to_owned(),
