@@ -6,7 +6,7 @@
 //!      └────────────────────────────────────▶  │      │    one is cut off and mended
 //!   customers, by HTTPS ──────────────────▶  shop ────┤
 //!                        pebble ── ACME ──────┘       ▼
-//!                                     alice, bob, boaster, malory
+//!                                     alice, bob, carol, boaster, malory
 //! ```
 //!
 //! Two sites are in need, because one cannot show everything: a site with HTTPS does not put rescue
@@ -56,8 +56,8 @@ const PAGE_BYTES: usize = 8_000;
 /// Requests a second: before the crowd, and with it. Alone `news` could answer about nine, and
 /// `shop` fourteen.
 const BEFORE: f64 = 3.0;
-const VISITORS: f64 = 40.0;
-const CUSTOMERS: f64 = 25.0;
+const VISITORS: f64 = 30.0;
+const CUSTOMERS: f64 = 12.0;
 /// Resolvers between the visitors and BIND.
 const RESOLVERS: usize = 20;
 /// Longest that anything is waited for that comes by itself.

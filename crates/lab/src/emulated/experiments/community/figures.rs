@@ -275,7 +275,7 @@ fn method(story: &Story) -> Vec<String> {
     };
     vec![
         "A closed community, made with levee community: an authority, three registries in a mesh, \
-         two sites in need and four that help. One registry is killed in the middle of the crowd, \
+         two sites in need and five that help. One registry is killed in the middle of the crowd, \
          another is cut off; later the one is started again and the other mended."
             .to_owned(),
         "news is asked by HTTP through 20 resolvers and BIND, which takes its updates; it is killed, \

@@ -1,5 +1,5 @@
 //! Everything that runs: the authority's desk, three registries, a name server, a certificate
-//! authority, and six sites.
+//! authority, and seven sites.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,9 +23,10 @@ use crate::processes::Process;
 /// The registries, in the order in which every site asks them.
 pub const REGISTRIES: [&str; 3] = ["registry1", "registry2", "registry3"];
 /// Every site, those that help first.
-pub const MEMBERS: [Member; 6] = [
+pub const MEMBERS: [Member; 7] = [
     Member("alice", Part::Neighbour),
     Member("bob", Part::Neighbour),
+    Member("carol", Part::Neighbour),
     Member("boaster", Part::Boaster),
     Member(MALORY, Part::Alterer),
     Member(NEWS, Part::Newspaper),
