@@ -177,6 +177,7 @@ impl Brain {
             | Input::PeersReceived { .. }
             | Input::PermitReceived { .. }
             | Input::OriginReturned { .. }
+            | Input::DeliveryLate { .. }
             | Input::LinkLost { .. }
             | Input::DrillOrdered(_)
             | Input::DrillStopped(_)

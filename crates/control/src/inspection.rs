@@ -21,6 +21,12 @@
 //! probability a, by n looks with 1 - (1 - a)^n. So n = ln(1 - p) / ln(1 - a) looks find it with
 //! probability p: 21 for a fifth and 0.99, 90 for a twentieth.
 //!
+//! **Who boasts.** A look also shows how long a visitor waits. Whoever offers more than its link can
+//! carry gets visitors for whom there is no room, and says nothing of it, because it does not know or
+//! because it lies. So a rescue server is parted from when a page comes late from it twice in a row,
+//! the second time from its cache, while one comes in time from another. Where nobody else shows that
+//! the fault is not on our side, it takes two such pages.
+//!
 //! Nothing here knows pages or digests; the shell looks, and tells what it saw.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,11 +48,22 @@ pub enum Look {
     Nothing,
 }
 
+/// How a page came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// No visitor would complain.
+    Timely,
+    /// A visitor would have waited too long, or for nothing.
+    Late,
+}
+
 /// What is to be done after a look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// Nothing.
     Nothing,
+    /// End the rescue: visitors wait too long there.
+    Part,
     /// Have the page purged there, and look again.
     LookAgain,
     /// End the rescue and expel the member.
@@ -68,7 +85,13 @@ struct Record {
     purged: BTreeSet<String>,
     /// Domains of those who saw one of them altered after that.
     reporters: BTreeSet<String>,
+    /// Pages in a row that came late; none before the first page.
+    late: Option<u32>,
 }
+
+/// Late pages in a row for which a member is parted from where nobody is timely: it may be we who
+/// are slow.
+const LATE_MAX: u32 = 2;
 
 /// Forged pages that were right when they had been purged. Damage on the way can make one.
 const FORGED_MAX: u32 = 2;
@@ -120,6 +143,25 @@ impl Inspection {
         }
         match look.is_wrong() {
             true => NextStep::LookAgain,
+            false => NextStep::Nothing,
+        }
+    }
+
+    /// How a page of `member` came; where it was late, how it came the second time.
+    pub fn paced(&mut self, member: &HostName, pace: Pace) -> NextStep {
+        let mut others = self.records.iter().filter(|(other, _)| *other != member);
+        let another_is_timely = others.any(|(_, record)| record.late == Some(0));
+        let Some(record) = self.record(member) else {
+            return NextStep::Nothing;
+        };
+        let late = match pace {
+            Pace::Timely => 0,
+            Pace::Late => record.late.unwrap_or(0).saturating_add(1),
+        };
+        record.late = Some(late);
+        let too_many = if another_is_timely { 1 } else { LATE_MAX };
+        match late >= too_many {
+            true => NextStep::Part,
             false => NextStep::Nothing,
         }
     }
@@ -239,6 +281,28 @@ mod tests {
             }
             assert_eq!(step(&mut inspection), NextStep::Expel);
         }
+    }
+
+    #[test]
+    fn who_is_late_while_another_is_timely_is_parted_from() {
+        let mut inspection = Inspection::default();
+        let (slow, quick) = (host("www.a.example"), host("www.b.example"));
+        let mut paced = |member: &HostName, pace| inspection.paced(member, pace);
+        assert_eq!(paced(&quick, Pace::Timely), NextStep::Nothing);
+        assert_eq!(paced(&slow, Pace::Timely), NextStep::Nothing);
+        assert_eq!(paced(&slow, Pace::Late), NextStep::Part);
+    }
+
+    #[test]
+    fn where_nobody_is_timely_the_fault_may_be_ours_once() {
+        let mut inspection = Inspection::default();
+        let (one, other) = (host("www.a.example"), host("www.b.example"));
+        let mut paced = |member: &HostName, pace| inspection.paced(member, pace);
+        assert_eq!(paced(&one, Pace::Late), NextStep::Nothing);
+        assert_eq!(paced(&other, Pace::Late), NextStep::Nothing);
+        assert_eq!(paced(&one, Pace::Timely), NextStep::Nothing);
+        assert_eq!(paced(&one, Pace::Late), NextStep::Nothing);
+        assert_eq!(paced(&one, Pace::Late), NextStep::Part);
     }
 
     #[test]

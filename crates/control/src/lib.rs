@@ -66,7 +66,7 @@ pub use hotspot::{
 pub use input::{
     Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,
 };
-pub use inspection::{Inspection, Look, NextStep, found_by};
+pub use inspection::{Inspection, Look, NextStep, Pace, found_by};
 pub use law::{HotSpotPolicy, Law, Replication};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, ShutdownCause};

@@ -114,6 +114,8 @@ pub enum ShutdownCause {
     DayGiven,
     /// Rescue server: what it gives to one site in a day is given.
     MemberDayGiven,
+    /// Origin: visitors wait too long for what this one delivers.
+    TooSlow,
 }
 
 impl fmt::Display for ShutdownCause {
@@ -136,6 +138,7 @@ impl ShutdownCause {
             Self::RealCall => "a site in need calls, and a drill gives way",
             Self::DayGiven => "what the rescue server gives in a day is given",
             Self::MemberDayGiven => "what the rescue server gives to one site in a day is given",
+            Self::TooSlow => "visitors wait too long for what comes from there",
         }
     }
 }

@@ -49,6 +49,7 @@
 //! Drilling ──▶ Rescue   SosReceived(over a used link)
 //! Drilling ──▶ Rescue   SosReceived(same origin again)
 //! Drilling ──▶ Drained  DrainStarted
+//! Sos      ──▶ Normal   DeliveryLate(rescue server)
 //! Sos      ──▶ Normal   LinkLost(rescue server)
 //! Sos      ──▶ Normal   MembersExpelled(rescue server)
 //! Sos      ──▶ Normal   ParametersChanged(no community)
@@ -151,6 +152,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -205,6 +207,7 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
         | Input::EmbeddedFound { .. }
@@ -236,6 +239,7 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         Input::CandidatesFound(_) => sos.candidates_found(desk),
         Input::TimerFired => sos.time_passed(desk),
         Input::MembersExpelled(_) => sos.expelled(desk),
+        Input::DeliveryLate { link } => sos.too_slow(desk, *link),
         Input::SosReceived { link, call } => {
             reject(desk, *link, call, CallRefusal::Rescued);
             Phase::Sos(sos)
@@ -292,6 +296,7 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         }
         Input::CandidatesFound(_)
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::SearchFailed
         | Input::RescueRefused { .. }
         | Input::RateReceived { .. }
@@ -338,6 +343,7 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::DrillStopped(_)
         | Input::ResourcesStepped(_)
         | Input::EmbeddedFound { .. }
@@ -369,6 +375,7 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }
@@ -520,6 +527,7 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
         | Input::ShutdownReceived { .. }
         | Input::LinkLost { .. }

@@ -1,4 +1,4 @@
-//! Who is expelled helps no more, and is asked no more.
+//! Who is expelled helps no more, and is asked no more. Who is late is let go for a while.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@
 mod fixtures;
 
 use fixtures::*;
-use levee_control::{Brain, Input, Output};
+use levee_control::{Brain, Input, Output, ShutdownCause};
 use levee_vocab::LinkId;
 
 fn expelled(host: &str) -> Input {
@@ -50,6 +50,23 @@ fn who_is_expelled_is_not_asked_and_its_offer_not_taken() {
         let asks = |output: &Output| matches!(output, Output::CallForHelp { .. });
         assert!(!told.iter().any(asks), "{told:?}");
     }
+}
+
+#[test]
+fn who_delivers_late_is_let_go_and_left_alone_for_minutes() {
+    let (mut brain, link) = asking();
+    brain.handle(at(1), accepted(link, 400, true));
+    let told = brain.handle(at(2), Input::DeliveryLate { link });
+    let cause = ShutdownCause::TooSlow;
+    assert!(told.contains(&Output::ShutDown { link, cause }), "{told:?}");
+    let mut asked = None;
+    for second in 3..600 {
+        let told = brain.handle(at(second), Input::IntervalEnded(own(900)));
+        asked = asked.or(called(&told).map(|_| second));
+    }
+    // Three hundred intervals, and up to half of that more or less.
+    let asked = asked.unwrap();
+    assert!((150..=455).contains(&asked), "{asked}");
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn inputs() -> impl Strategy<Value = Input> {
             length: Duration::from_secs(seconds),
         }),
         1 => links().prop_map(|link| Input::OriginReturned { link }),
+        1 => links().prop_map(|link| Input::DeliveryLate { link }),
         1 => prop::collection::vec(hosts(), 0..2).prop_map(|hosts| {
             let hosts = hosts.iter().map(|host| host.parse().unwrap());
             Input::MembersExpelled(hosts.collect())

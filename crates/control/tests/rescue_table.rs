@@ -156,6 +156,7 @@ fn integrity() -> Vec<(&'static str, Input)> {
     let length = Duration::from_secs(3600);
     let permitted = |link| Input::PermitReceived { link, length };
     let expelled = |host: &str| Input::MembersExpelled(vec![host.parse().unwrap()]);
+    let late = |link| Input::DeliveryLate { link };
     vec![
         ("PermitReceived(origin)", permitted(ORIGIN)),
         ("PermitReceived(stranger)", permitted(STRANGER)),
@@ -171,6 +172,8 @@ fn integrity() -> Vec<(&'static str, Input)> {
             "MembersExpelled(stranger)",
             expelled("www.stranger.example"),
         ),
+        ("DeliveryLate(rescue server)", late(ASKED)),
+        ("DeliveryLate(stranger)", late(STRANGER)),
     ]
 }
 

@@ -147,6 +147,12 @@ impl IntegrityOffice {
         let _ = self.reports.try_send(Reported { link, report });
     }
 
+    /// Ends the rescue on this link: what comes from there is late.
+    pub async fn part(&self, link: LinkId) {
+        // The Brain task is gone only when the server stops.
+        let _ = self.events.send(Input::DeliveryLate { link }).await;
+    }
+
     /// Ends what the member has to do with us, for good. Blocks for the disk.
     pub async fn expel(&self, expelled: Expelled) {
         tracing::error!(

@@ -74,6 +74,7 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
         | Input::MembersExpelled(_)
+        | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
         | Input::ResourcesStepped(_)
         | Input::EmbeddedFound { .. }

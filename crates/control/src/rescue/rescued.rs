@@ -1,5 +1,7 @@
 //! The side of the origin server: the rescue servers that carry our visitors (R4, R5, R9).
 
+mod slowness;
+
 use std::collections::BTreeMap;
 
 use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, PEERS_MAX, Peer, Timestamp, WebAddress};

@@ -7,6 +7,8 @@
 //!                                                 expelled: the link is cut, the list written
 //! ```
 //!
+//! A page that comes late is looked at once more; who is late again is parted from.
+//!
 //! Pages are drawn from what visitors ask for. A page is judged by its signature first. One without
 //! is compared with ours, read from our own cores as this member would get it, before and after the
 //! look: where ours is for one visitor, or changes all the time, nothing can be said and nothing
@@ -17,7 +19,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::HeaderMap;
-use levee_control::{Inspection, Look, NextStep};
+use levee_control::{Inspection, Look, NextStep, Pace};
 use levee_proxy::{Errand, Front, OriginKey, PushJudgement, Standing, judge_push};
 use levee_vocab::{Purge, PurgeKind, Random, WebAddress};
 use levee_wire::Digest;
@@ -65,6 +67,7 @@ pub struct Inspector {
 /// What was seen of one page, and what was expected.
 struct Sight {
     look: Look,
+    pace: Pace,
     seen: Option<Digest>,
     expected: Option<Digest>,
 }
@@ -114,9 +117,17 @@ impl Inspector {
             Some(target) => (helper.clone(), target.to_owned()),
             None => return,
         };
-        let first = self.look(&helper, &target).await;
+        let mut first = self.look(&helper, &target).await;
+        if first.pace == Pace::Late {
+            // It may have had to fetch the page from us, over our own full link. Now it has it.
+            first = self.look(&helper, &target).await;
+        }
+        let step = self.inspection.paced(&helper.site, first.pace);
+        if step == NextStep::Part {
+            return self.parts.office.part(helper.link).await;
+        }
         match self.inspection.first(&helper.site, first.look) {
-            NextStep::Nothing => {}
+            NextStep::Nothing | NextStep::Part => {}
             NextStep::LookAgain => self.look_again(&helper, &target, first).await,
             NextStep::Expel => self.expel(&helper, &target, first).await,
         }
@@ -140,12 +151,13 @@ impl Inspector {
         );
         let sight = Sight {
             look: Look::Foreign,
+            pace: Pace::Timely,
             seen: Some(report.seen),
             expected: None,
         };
         let target = report.target;
         match self.inspection.reported(&accused.site, &by.site, &target) {
-            NextStep::Nothing => {}
+            NextStep::Nothing | NextStep::Part => {}
             NextStep::LookAgain => self.look_again(accused, &target, sight).await,
             NextStep::Expel => self.expel(accused, &target, sight).await,
         }
@@ -160,7 +172,7 @@ impl Inspector {
             .inspection
             .second(&helper.site, first.look, second.look);
         match next {
-            NextStep::Nothing | NextStep::LookAgain => {}
+            NextStep::Nothing | NextStep::Part | NextStep::LookAgain => {}
             NextStep::Expel => {
                 let sight = match second.look.is_wrong() {
                     true => second,
@@ -189,10 +201,10 @@ impl Inspector {
         (self.parts.charge)(look::LOOK_BYTES);
         let place = (&helper.alias, helper.address);
         let before = self.own(helper, target, guise).await;
-        let page = look::delivered(place, target, guise).await;
+        let (page, pace) = look::delivered(place, target, guise).await;
         let sight = match page {
             Some(page) => self.judge(helper, (target, guise), &page, before).await,
-            None => Sight::NOTHING,
+            None => Sight::nothing(pace),
         };
         self.parts.office.looks.note(sight.look);
         sight
@@ -218,6 +230,7 @@ impl Inspector {
         };
         Sight {
             look,
+            pace: Pace::Timely,
             seen: Some(page.digest),
             expected: before,
         }
@@ -244,11 +257,14 @@ impl Inspector {
 }
 
 impl Sight {
-    const NOTHING: Self = Self {
-        look: Look::Nothing,
-        seen: None,
-        expected: None,
-    };
+    const fn nothing(pace: Pace) -> Self {
+        Self {
+            look: Look::Nothing,
+            pace,
+            seen: None,
+            expected: None,
+        }
+    }
 }
 
 /// Whether everybody may have what has this head: only that is the same for us and for visitors.

@@ -7,18 +7,20 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use levee_control::Look;
+use levee_control::{Look, Pace};
 use levee_proxy::{Delivered, OriginKey, Standing, digest_of};
 use levee_vocab::WebAddress;
 use levee_wire::Digest;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// What a browser says. Several, so that the looks of one site are not all alike.
@@ -67,6 +69,12 @@ const BROWSERS: [&[(&str, &str)]; 3] = [
 
 /// A look takes no longer: a slow member is no liar.
 const LOOK_MAX: Duration = Duration::from_secs(10);
+/// By then a visitor wants to see something. A rescue server that keeps to its link is far quicker,
+/// and visitors leave after seven seconds. Looks wait for each other, so none waits for longer.
+const FIRST_BYTES_MAX: Duration = Duration::from_secs(3);
+/// So much of a page must have come by then: more than a full link brings, where hundreds share it.
+/// How long the rest takes depends on its size.
+const FIRST_BYTES: usize = 16 << 10;
 /// Longest body that is looked at.
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// What the request and the connection of a look cost the link.
@@ -91,23 +99,65 @@ impl Guise {
     }
 }
 
-/// The page that a visitor of `alias` gets for `target`; none where there is none.
+/// The page that a visitor of `alias` gets for `target`; none where there is none. And how it came.
 ///
 /// Cancel safety: dropped half-way, the connection is closed.
 pub async fn delivered(
     (alias, address): (&WebAddress, SocketAddr),
     target: &str,
     guise: Guise,
-) -> Option<Page> {
+) -> (Option<Page>, Pace) {
+    let begun = Notify::new();
     let reading = async {
         let stream = TcpStream::connect(address).await.ok()?;
-        page(stream, &alias.to_string(), target, guise).await
+        answer(stream, (&alias.to_string(), target), guise, &begun).await
     };
-    timeout(LOOK_MAX, reading).await.ok()?
+    let reading = timeout(LOOK_MAX, reading);
+    tokio::pin!(reading);
+    let in_time = timeout(FIRST_BYTES_MAX, async {
+        tokio::select! {
+            answer = &mut reading => Some(answer),
+            () = begun.notified() => None,
+        }
+    });
+    let answer = match in_time.await {
+        Ok(Some(answer)) => answer.ok().flatten(),
+        Ok(None) => Some(reading.await.ok().flatten().unwrap_or(Answer::Other)),
+        Err(_) => None,
+    };
+    match answer {
+        Some(Answer::Page(page)) => (Some(page), Pace::Timely),
+        Some(Answer::Other) => (None, Pace::Timely),
+        None => (None, Pace::Late),
+    }
 }
 
 /// The same over a connection that is there.
 pub async fn page<S>(stream: S, host: &str, target: &str, guise: Guise) -> Option<Page>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    match answer(stream, (host, target), guise, &Notify::new()).await? {
+        Answer::Page(page) => Some(page),
+        Answer::Other => None,
+    }
+}
+
+/// What a server says.
+enum Answer {
+    /// A page.
+    Page(Page),
+    /// A redirect, a refusal, or a body that ended too early or not at all.
+    Other,
+}
+
+/// What is said over a connection; none where nothing is. Tells when a page has begun to come.
+async fn answer<S>(
+    stream: S,
+    (host, target): (&str, &str),
+    guise: Guise,
+    begun: &Notify,
+) -> Option<Answer>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -123,21 +173,34 @@ where
     let answer = async {
         let (parts, body) = sender.send_request(request).await.ok()?.into_parts();
         if parts.status != StatusCode::OK {
-            return None;
+            return Some(Answer::Other);
         }
-        let body = Limited::new(body, BODY_BYTES_MAX).collect().await.ok()?;
-        let body = body.to_bytes();
+        let body = read(Limited::new(body, BODY_BYTES_MAX), begun).await?;
         let digest = tokio::task::spawn_blocking(move || digest_of(&body)).await;
-        Some(Page {
+        Some(Answer::Page(Page {
             headers: parts.headers,
             digest: digest.ok()?,
-        })
+        }))
     };
     tokio::pin!(answer);
     tokio::select! {
         answer = &mut answer => answer,
         _ = connection => answer.await,
     }
+}
+
+/// All of a body; tells when its first bytes are there.
+async fn read(mut body: Limited<Incoming>, begun: &Notify) -> Option<Bytes> {
+    let mut read = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            read.extend_from_slice(&data);
+        }
+        if read.len() >= FIRST_BYTES {
+            begun.notify_one();
+        }
+    }
+    Some(read.freeze())
 }
 
 /// What the signature of a page says.

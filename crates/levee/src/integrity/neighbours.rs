@@ -87,7 +87,8 @@ async fn look(
     let origin = &neighbour.origin;
     let key = fetcher.origin_key(&Space::Origin(origin.host.clone(), origin.port))?;
     let place = (&neighbour.alias, neighbour.address);
-    let page = look::delivered(place, target, guise).await?;
+    let (page, _) = look::delivered(place, target, guise).await;
+    let page = page?;
     match look::standing(&page, &key, origin, target) {
         Standing::Forged => Some(Report {
             alias: neighbour.alias.clone(),

@@ -96,7 +96,7 @@ impl Timetable {
                 kill: 5.0,
                 cut: 7.0,
                 heal: 20.0,
-                death: 38.0,
+                death: 60.0,
                 after: 6.0,
             },
             Form::Shortest => Self {
@@ -258,9 +258,12 @@ fn play(
 /// What happens to registries while the crowd is there.
 fn disturb(town: &mut Town<'_>, eyes: &Eyes, times: Timetable) -> Result<Faults, LabError> {
     let began = Instant::now();
-    let wait = |seconds: f64| {
+    let wait_until = |seconds: f64| {
         let at = began + Duration::from_secs_f64(times.calm + seconds);
-        thread::sleep(at.saturating_duration_since(Instant::now()));
+        at.saturating_duration_since(Instant::now())
+    };
+    let wait = |seconds: f64| {
+        thread::sleep(wait_until(seconds));
         Instant::now()
     };
     let killed = wait(times.kill);
@@ -288,22 +291,27 @@ fn disturb(town: &mut Town<'_>, eyes: &Eyes, times: Timetable) -> Result<Faults,
         cut,
         healed,
         agreed: agreed.at,
-        expelled: expel(town, eyes)?,
+        expelled: expel(town, eyes, wait_until(times.death - 2.0))?,
         died: agreed.at,
     })
 }
 
-/// The authority hears of what `news` has found out, and expels for all.
-fn expel(town: &Town<'_>, eyes: &Eyes) -> Result<Option<(Instant, Instant)>, LabError> {
-    let glances = eyes.glances();
-    let Some(last) = glances.last().filter(|last| has_found_out(last)) else {
+/// The authority hears of what `news` has found out, if it does so within that time, and expels for
+/// all.
+fn expel(
+    town: &Town<'_>,
+    eyes: &Eyes,
+    within: Duration,
+) -> Result<Option<(Instant, Instant)>, LabError> {
+    let now = Instant::now();
+    let Ok(found) = eyes.until("who alters a page", (now, within), has_found_out) else {
         return Ok(None);
     };
     let serial = |glance: &Glance, name: &str| {
         let seen = glance.sites.get(name);
         seen.map_or(0, |seen| seen.trust.serial)
     };
-    let before = serial(last, NEWS);
+    let before = serial(&found, NEWS);
     let issued = Instant::now();
     town.desk
         .expel(&format!("{MALORY}.{SITES}"), "it altered pages")?;

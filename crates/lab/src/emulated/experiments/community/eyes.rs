@@ -30,6 +30,8 @@ pub struct SiteSeen {
     pub integrity: IntegritySeen,
     /// The member list that it has.
     pub trust: TrustSeen,
+    /// How it stands with the registries.
+    pub registry: ConnectionSeen,
     /// Certificates that it gets by itself.
     pub certificates: Vec<CertificateSeen>,
 }
@@ -58,6 +60,14 @@ pub struct ExpelledSeen {
 pub struct TrustSeen {
     /// Its number.
     pub serial: u64,
+}
+
+/// How a site stands with the registries.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ConnectionSeen {
+    /// Whether its last exchange with one went well.
+    pub connected: bool,
 }
 
 /// A certificate.

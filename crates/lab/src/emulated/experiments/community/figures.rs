@@ -110,11 +110,16 @@ fn liar_rows(network: &Network, story: &Story) -> Vec<Row> {
             "%",
             percent(boaster.failed, offered(&all)),
         )
-        .judged_by(Goal::AtMost(1.0)),
+        .judged_by(Goal::AtMost(failed_until_found(&story.crowd))),
         Row::told(
             "answered by who boasts",
             "requests",
             boaster.answered as f64,
+        ),
+        Row::told(
+            "found and parted from after",
+            "s",
+            helped(&story.glances, BOASTER),
         ),
         Row::told("saw an altered page", "%", percent(wrong, visitors))
             .judged_by(Goal::AtMost(100.0 / PAGES as f64 / 2.0)),
@@ -149,6 +154,35 @@ fn liar_rows(network: &Network, story: &Story) -> Vec<Row> {
         rows.push(row.judged_by(Goal::AtMost(LIST_TRAVELS)));
     }
     rows
+}
+
+/// Longest until who boasts is parted from: some seconds until its link is so full that visitors
+/// wait, then two looks that each wait for three seconds, and those at others before them.
+const BOASTER_FOUND: f64 = 15.0;
+/// Who boasts is never alone: `news` itself and one more have their parts of the visitors.
+const BOASTERS_PART: f64 = 1.0 / 3.0;
+
+/// Visitors in a hundred who may fail until who boasts is found: all of its part, for so long.
+fn failed_until_found(crowd: &Played) -> f64 {
+    let lasted: f64 = steps(&[crowd]).map(|step| step.seconds).sum();
+    (BOASTER_FOUND * BOASTERS_PART / lasted.max(BOASTER_FOUND)) * 100.0
+}
+
+/// Seconds for which `name` helped `news`, from its first help to the last that was seen.
+fn helped(glances: &[Glance], name: &str) -> f64 {
+    let site = format!("{name}.{SITES}");
+    let helps = |glance: &&Glance| {
+        let news = glance.sites.get(NEWS);
+        let mut helpers = news.into_iter().flat_map(|news| &news.rescue_servers);
+        helpers.any(|one| one.site.starts_with(&site))
+    };
+    let mut helping = glances.iter().filter(helps);
+    let first = helping.next();
+    let last = helping.last().or(first);
+    let between = |(first, last): (&Glance, &Glance)| last.at.saturating_duration_since(first.at);
+    first
+        .zip(last)
+        .map_or(0.0, |ends| between(ends).as_secs_f64())
 }
 
 /// Looks at one member by which one altered page of all is found with a probability of 99 %:
@@ -289,7 +323,8 @@ fn method(story: &Story) -> Vec<String> {
              out and leaves all else as it is; {looks:.0} looks at one member find that with a \
              probability of 99 %, and looks are divided among all rescue servers."
         ),
-        "The goal for who boasts is one request in a hundred: what a visitor would bear as bad luck. \
+        "The goal for who boasts is what fails if a third of the visitors come to it and all of them \
+         fail for 15 s: its link must be full before anybody can know, and then looks find it. \
          That for altered pages is half of what would be seen if all visitors went to malory and \
          nobody looked."
             .to_owned(),

@@ -261,10 +261,10 @@ impl<'a> Town<'a> {
             Part::Neighbour | Part::Alterer | Part::Newspaper | Part::Shop => link,
         };
         let registries = self.registry_addresses().join("\", \"");
-        let looks = match self.form {
-            Form::Full => "500 ms",
-            Form::Compressed => "200 ms",
-            Form::Shortest => "50 ms",
+        let (looks, registered) = match self.form {
+            Form::Full => ("500 ms", "3 s"),
+            Form::Compressed => ("200 ms", "3 s"),
+            Form::Shortest => ("50 ms", "1 s"),
         };
         Ok(format!(
             "# Written by `levee lab`.\n[site]\nname = \"{name}.{SITES}\"\n{listen}\n\
@@ -273,7 +273,7 @@ impl<'a> Town<'a> {
              address = \"{address}\"\nalias_domain = \"{name}.{ALIASES}\"\nalias_host = \"vh\"\n\
              allow_private = true\nauthority = \"{}\"\n\n[admin]\n\
              listen = \"{watched_at}:{ADMIN_PORT}\"\n\n[state]\nfolder = \"state\"\n\n\
-             [rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\n\n\
+             [rescue]\nregistry_period = \"{registered}\"\nobject_ttl = \"2 h\"\n\n\
              [integrity]\nsampling = \"{looks}\"\n\n{}",
             told / 1000.0,
             self.desk.authority,
