@@ -178,7 +178,7 @@ fn helped(glances: &[Glance], name: &str) -> f64 {
     };
     let mut helping = glances.iter().filter(helps);
     let first = helping.next();
-    let last = helping.last().or(first);
+    let last = helping.next_back().or(first);
     let between = |(first, last): (&Glance, &Glance)| last.at.saturating_duration_since(first.at);
     first
         .zip(last)
