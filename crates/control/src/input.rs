@@ -91,8 +91,8 @@ pub enum Input {
     },
     /// These members are expelled: all of them, each time.
     MembersExpelled(Vec<HostName>),
-    /// Visitors wait too long for what the rescue server on this link delivers: its own link is full,
-    /// whatever it says.
+    /// Visitors wait too long for what the rescue server on this link delivers: its own link is
+    /// full, whatever it says.
     DeliveryLate {
         /// The link.
         link: LinkId,

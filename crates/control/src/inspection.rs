@@ -21,11 +21,11 @@
 //! probability a, by n looks with 1 - (1 - a)^n. So n = ln(1 - p) / ln(1 - a) looks find it with
 //! probability p: 21 for a fifth and 0.99, 90 for a twentieth.
 //!
-//! **Who boasts.** A look also shows how long a visitor waits. Whoever offers more than its link can
-//! carry gets visitors for whom there is no room, and says nothing of it, because it does not know or
-//! because it lies. So a rescue server is parted from when a page comes late from it twice in a row,
-//! the second time from its cache, while one comes in time from another. Where nobody else shows that
-//! the fault is not on our side, it takes two such pages.
+//! **Who boasts.** A look also shows how long a visitor waits. Whoever offers more than its link
+//! can carry gets visitors for whom there is no room, and says nothing of it, because it does not
+//! know or because it lies. So a rescue server is parted from when a page comes late from it twice
+//! in a row, the second time from its cache, while one comes in time from another. Where nobody
+//! else shows that the fault is not on our side, it takes two such pages.
 //!
 //! Nothing here knows pages or digests; the shell looks, and tells what it saw.
 

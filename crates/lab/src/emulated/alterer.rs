@@ -7,9 +7,9 @@
 //! ```
 //!
 //! Words are replaced by others of the same length, so nothing else has to be understood of HTTP:
-//! lengths stay right, and so does every head. Which page it is, the word says. On the way there the
-//! name of `Accept-Encoding` is replaced as well, since in what is compressed no word is found. The
-//! server behind it learns who comes by the PROXY protocol.
+//! lengths stay right, and so does every head. Which page it is, the word says. On the way there
+//! the name of `Accept-Encoding` is replaced as well, since in what is compressed no word is found.
+//! The server behind it learns who comes by the PROXY protocol.
 
 use std::io;
 use std::net::SocketAddr;

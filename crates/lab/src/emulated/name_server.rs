@@ -36,8 +36,8 @@ pub struct NameServer {
 }
 
 impl NameServer {
-    /// Starts it on `host` with files in `folder`: the zone `zone`, in which each of `sites` has the
-    /// address of its host. Waits until it answers.
+    /// Starts it on `host` with files in `folder`: the zone `zone`, in which each of `sites` has
+    /// the address of its host. Waits until it answers.
     pub fn start(
         host: &Host,
         folder: &Path,

@@ -9,13 +9,13 @@
 //!                                     alice, bob, carol, boaster, malory
 //! ```
 //!
-//! Two sites are in need, because one cannot show everything: a site with HTTPS does not put rescue
-//! servers into its name (`docs/guide/dns.md`), since they have no certificate for it. So `news` is
-//! asked by HTTP, has its name in BIND, and dies; `shop` is asked by HTTPS with a certificate that
-//! it got from pebble, and its customers follow redirects to aliases with certificates of their own.
-//! Every member is one by the authority's list, the liars too: they have keys, and lie all the same.
-//! The figures are drawn from three witnesses: the visitors, who know every byte of each page; the
-//! status pages; and BIND.
+//! Two sites are in need, because one cannot show everything: a site with HTTPS does not put
+//! rescue servers into its name (`docs/guide/dns.md`), since they have no certificate for it. So
+//! `news` is asked by HTTP, has its name in BIND, and dies; `shop` is asked by HTTPS with a
+//! certificate that it got from pebble, and its customers follow redirects to aliases with
+//! certificates of their own. Every member is one by the authority's list, the liars too: they have
+//! keys, and lie all the same. The figures are drawn from three witnesses: the visitors, who know
+//! every byte of each page; the status pages; and BIND.
 
 mod desk;
 mod eyes;
@@ -137,8 +137,8 @@ struct Faults {
     healed: Instant,
     /// All three registries knew the same again.
     agreed: Instant,
-    /// When the authority expelled who altered a page, and when all sites knew it; none where nobody
-    /// had found out.
+    /// When the authority expelled who altered a page, and when all sites knew it; none where
+    /// nobody had found out.
     expelled: Option<(Instant, Instant)>,
     /// `news` died.
     died: Instant,
