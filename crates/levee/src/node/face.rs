@@ -102,9 +102,11 @@ impl StatusSource for Face {
         self.fetcher.close_idle(&gone);
         self.front.set_sites(&sites);
         self.fetcher.limit_disk_of_others(settings.help.disk);
+        // Looked at before: nothing can be sent while somebody looks.
+        let https = self.copied.borrow().https;
         self.copied.send_replace(copied(
             &settings,
-            (&self.web, self.copied.borrow().https),
+            (&self.web, https),
             self.fetcher.publisher().cloned(),
         ));
         self.log.reopen();
