@@ -21,6 +21,7 @@
 //!   wait; after wait_max: refuse
 //! ```
 //!
+//! What is held elsewhere gives up its early budget as far as it crowds out what nobody holds.
 //! Where the operator wants no redirects, what has room on the link is served, and the rest waits.
 //! Crawlers stand apart: they have a ration of their own, are never redirected and never wait.
 //!
@@ -42,10 +43,12 @@ use crate::plan::{RedirectPlan, RoutePlan};
 
 mod allowance;
 mod help;
+mod making_way;
 mod targets;
 
 use allowance::Allowance;
 use help::HelpGate;
+use making_way::MakingWay;
 use targets::{Targets, Term};
 
 /// How long a visitor may be kept, and how full the link may be.
@@ -139,6 +142,7 @@ pub struct Gate {
     direct: Allowance,
     /// What may be served directly before what is hot and copied is redirected.
     early: Allowance,
+    making_way: MakingWay,
     /// A little less than D_out, for all that goes out; holds up only what is served directly.
     ceiling: Allowance,
     /// D_out, for what visitors get.
@@ -196,6 +200,7 @@ impl Gate {
             rules: None,
             direct: Allowance::with_savings(DIRECT_SAVINGS),
             early: Allowance::forgetful(),
+            making_way: MakingWay::default(),
             ceiling: Allowance::default(),
             total: Allowance::default(),
             targets: Targets::default(),
@@ -213,14 +218,19 @@ impl Gate {
             Some(_) | None => Term::New,
         };
         if let Some(redirect) = &plan.redirect {
+            if term == Term::New {
+                self.making_way
+                    .end_interval(plan.interval_length.as_secs_f64());
+            }
+            let rate = |rate: ByteRate| rate.as_bytes() as f64 * share;
+            let early = self.making_way.left_of(rate(redirect.early));
             let budgets = [
-                (&mut self.direct, redirect.direct),
-                (&mut self.early, redirect.early),
-                (&mut self.ceiling, redirect.direct_ceiling),
-                (&mut self.total, redirect.usable),
+                (&mut self.direct, rate(redirect.direct)),
+                (&mut self.early, early),
+                (&mut self.ceiling, rate(redirect.direct_ceiling)),
+                (&mut self.total, rate(redirect.usable)),
             ];
             for (budget, rate) in budgets {
-                let rate = rate.as_bytes() as f64 * share;
                 match term {
                     Term::New => budget.begin(now, plan.interval_length, rate),
                     Term::Same => budget.set_rate(rate),
@@ -326,6 +336,9 @@ impl Gate {
         // Answering what is no larger than a redirect is as cheap, and the visitor is done.
         let is_small = ask.file_bytes <= ask.redirect_bytes;
         if is_direct || (may_redirect && is_small) {
+            if ask.copies.holders != 0 {
+                self.making_way.note_held_served(bytes);
+            }
             self.total.charge(direct_cost);
             return Verdict::Serve;
         }
@@ -336,6 +349,9 @@ impl Gate {
         if may_redirect && let Some(target) = self.pick(now, ask, rules, among) {
             self.ceiling.charge(redirect_cost);
             self.total.charge(redirect_cost);
+            if ask.copies.holders == 0 {
+                self.making_way.note_unheld_redirected(bytes);
+            }
             return Verdict::Redirect { target };
         }
         // Those that hold it have no room: it is like any other.

@@ -33,6 +33,10 @@ pub enum Act {
         /// When the last visitor comes.
         until: Timestamp,
     },
+    /// An operator orders a drill.
+    Drill(SiteId, Duration),
+    /// An operator ends the drill that the site holds or takes part in.
+    EndDrill(SiteId),
     /// A process ends.
     Kill(SiteId, Death),
     /// A process starts.
@@ -68,6 +72,8 @@ pub enum Shape {
     Pages,
     /// Link previews.
     Stampede,
+    /// One file each at random, by crawlers.
+    Crawlers,
 }
 
 /// Most visitors a second of one crowd: a storm is about control, not about volume.
@@ -90,6 +96,10 @@ impl Timetable {
             acts.push(begin);
             acts.push(end);
         }
+        for _ in 0..sites.div_ceil(8) {
+            acts.push(draw_crawlers(random, sites, calm));
+            acts.extend(draw_drill(random, sites, calm));
+        }
         acts.push((calm, Act::Heal));
         acts.push((calm, Act::RestartRegistry));
         // Stable: what was drawn first comes first.
@@ -109,6 +119,29 @@ fn draw_crowd(random: &mut Random, sites: usize, calm: Timestamp) -> (Timestamp,
         until: until.min(calm),
     };
     (at, act)
+}
+
+/// Crawlers come early and stay long, so that crowds and faults come over them.
+fn draw_crawlers(random: &mut Random, sites: usize, calm: Timestamp) -> (Timestamp, Act) {
+    let at = Timestamp::from_milliseconds(random.within(0..40_000));
+    let until = at + Duration::from_secs(random.within(20..80));
+    let act = Act::CrowdComes {
+        site: draw_site(random, sites),
+        excess: 0.3 + 8.0 * random.fraction().powi(2),
+        shape: Shape::Crawlers,
+        until: until.min(calm),
+    };
+    (at, act)
+}
+
+/// A drill, and the moment at which some operator has enough of it, who need not be part of it.
+fn draw_drill(random: &mut Random, sites: usize, calm: Timestamp) -> [(Timestamp, Act); 2] {
+    let at = Timestamp::from_milliseconds(random.within(2_000..90_000));
+    let length = Duration::from_secs(random.within(5..60)).min(calm.since(at));
+    let end = at + length.mul_f64(random.fraction());
+    let site = draw_site(random, sites);
+    let ends = draw_site(random, sites);
+    [(at, Act::Drill(site, length)), (end, Act::EndDrill(ends))]
 }
 
 fn draw_fault(random: &mut Random, sites: usize, calm: Timestamp) -> [(Timestamp, Act); 2] {
@@ -167,6 +200,8 @@ impl Act {
                 shape,
                 until,
             } => bring_crowd(world, site, excess, shape, until),
+            Self::Drill(site, length) => world.drill(site, length),
+            Self::EndDrill(site) => world.end_drill(site),
             Self::Kill(site, death) => world.kill(site, death),
             Self::Restart(site) => world.restart(site),
             Self::Freeze(site) => world.freeze(site),
@@ -200,6 +235,10 @@ fn bring_crowd(world: &mut World, site: SiteId, excess: f64, shape: Shape, until
         Shape::Random => {
             let rate = rate_of(mean);
             (Arrivals::Random { rate }, Wants::FilesInTurn)
+        }
+        Shape::Crawlers => {
+            let rate = rate_of(mean);
+            (Arrivals::Random { rate }, Wants::Crawl)
         }
         Shape::Pages => {
             let rate = rate_of(total as f64);

@@ -7,6 +7,7 @@
 //! crowd NAME at SITE RATE/s..         [random | each TIME]        one file each, in turn
 //! pages NAME at SITE RATE/s..         [random | each TIME]        a page with all its objects each
 //! stampede NAME at SITE N servers within TIME
+//! crawlers NAME at SITE RATE/s..      [random | each TIME]        one file each, by who says so
 //! CROWD leaves                        visitor of CROWD goes to SITE
 //! pass TIME
 //! SITE dies | loses power | restarts | hangs | recovers | falls silent | speaks again
@@ -186,6 +187,9 @@ impl Command {
             }
             ["pages", name, "at", site, ref rest @ ..] => {
                 crowd(name, site, arrivals(rest)?, Wants::WholePage)
+            }
+            ["crawlers", name, "at", site, ref rest @ ..] => {
+                crowd(name, site, arrivals(rest)?, Wants::Crawl)
             }
             [
                 "stampede",

@@ -53,7 +53,7 @@ impl Running {
 
 impl World {
     /// A visitor asks for something: counts towards its heat if it is the site's own, and he was
-    /// not sent back for it.
+    /// not sent back for it, and is no crawler.
     pub(crate) fn note_arrival(&mut self, site: SiteId, id: RequestId) {
         let now = self.clock_of(site);
         let Some(request) = self.requests.find(id) else {
@@ -63,7 +63,9 @@ impl World {
         let keys = self.sites[site.0].running();
         let keys = keys.map_or(&[][..], |running| &running.gate.plan().fetch_keys);
         let comes_back = request.word.at_origin(keys).onward() == Onward::Never;
-        if !is_own || comes_back || request.redirectability == Redirectability::Never {
+        let is_crawler = request.visitor.is_crawler();
+        let is_ours_only = request.redirectability == Redirectability::Never;
+        if !is_own || comes_back || is_crawler || is_ours_only {
             return;
         }
         let path = format!("/{}", request.file);

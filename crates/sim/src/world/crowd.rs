@@ -46,6 +46,8 @@ pub enum Wants {
     WholePage,
     /// HEAD of the first file, then GET of the first two.
     Preview,
+    /// One file each, in turn, by crawlers that say who they are.
+    Crawl,
 }
 
 /// A crowd, as it is asked for.

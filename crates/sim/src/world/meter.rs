@@ -1,6 +1,6 @@
 //! What a site measures in one control interval (R2).
 
-use levee_control::{LoadSample, Traffic};
+use levee_control::{LoadSample, Traffic, Visitor};
 use levee_vocab::{LinkId, Timestamp};
 
 /// Whose bytes a response counts as.
@@ -8,6 +8,8 @@ use levee_vocab::{LinkId, Timestamp};
 pub enum Account {
     /// The site's own, fetches by its rescue servers too.
     Own,
+    /// The site's own, and a crawler's. Crawlers are never redirected, so none comes for an origin.
+    Crawler,
     /// An origin's that it rescues.
     Rescue(LinkId),
 }
@@ -17,6 +19,9 @@ pub enum Account {
 pub struct Meter {
     since: Timestamp,
     sample: LoadSample,
+    /// Requests that came, and those of crawlers among them.
+    came: u64,
+    crawled: u64,
 }
 
 impl Meter {
@@ -25,11 +30,22 @@ impl Meter {
         Self {
             since,
             sample: LoadSample::default(),
+            came: 0,
+            crawled: 0,
         }
+    }
+
+    /// Somebody asks for something.
+    pub const fn count_arrival(&mut self, visitor: Visitor) {
+        self.came += 1;
+        self.crawled += visitor.is_crawler() as u64;
     }
 
     /// Bytes of a response left.
     pub fn count_bytes(&mut self, account: Account, bytes: u64) {
+        if account == Account::Crawler {
+            self.sample.crawlers.own_bytes += bytes;
+        }
         self.traffic(account).bytes += bytes;
     }
 
@@ -58,13 +74,15 @@ impl Meter {
         sample.elapsed = now.since(self.since);
         sample.waiting = waiting as u64;
         sample.connections = connections;
+        sample.crawlers.part = self.crawled as f64 / self.came.max(1) as f64;
+        (self.came, self.crawled) = (0, 0);
         self.since = now;
         sample
     }
 
     fn traffic(&mut self, account: Account) -> &mut Traffic {
         match account {
-            Account::Own => &mut self.sample.own,
+            Account::Own | Account::Crawler => &mut self.sample.own,
             Account::Rescue(link) => self.sample.rescue.entry(link).or_default(),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Ask, Copies, Destination, Onward, OriginRoute, Redirectability, Verdict, Visitor,
+    Ask, Copies, Destination, Onward, OriginRoute, PuttingOff, Redirectability, Verdict, Visitor,
 };
 use levee_vocab::HostName;
 
@@ -63,10 +63,14 @@ impl World {
         if self.has_left(id) {
             return self.fail(id);
         }
+        self.count_arrival(site, id);
         self.note_arrival(site, id);
         let running = self.sites[site.0].running();
         let is_first = running.is_some_and(|running| running.parked.is_empty());
-        if is_first && self.consider(site, id) == Settled::Done {
+        // Crawlers never wait, and so not behind those who do.
+        let request = self.requests.find(id);
+        let is_crawler = request.is_some_and(|request| request.visitor.is_crawler());
+        if (is_first || is_crawler) && self.consider(site, id) == Settled::Done {
             return;
         }
         let now = self.now;
@@ -77,6 +81,13 @@ impl World {
             running.parked.push_back(id);
         }
         self.plan_poll(site);
+    }
+
+    fn count_arrival(&mut self, site: SiteId, id: RequestId) {
+        let visitor = self.requests.find(id).map(|request| request.visitor);
+        if let (Some(visitor), Some(running)) = (visitor, self.sites[site.0].running_mut()) {
+            running.meter.count_arrival(visitor);
+        }
     }
 
     /// Looks at the requests that wait, first come first served, until one has to wait on.
@@ -156,7 +167,7 @@ impl World {
             }
         };
         let ask = Ask {
-            visitor: Visitor::Reader,
+            visitor: request.visitor,
             redirectable,
             file_bytes: request.bytes,
             redirect_bytes,
@@ -197,20 +208,24 @@ impl World {
                 };
                 return self.turn_away(site, id, answer);
             }
-            (Verdict::Refuse | Verdict::PutOff, _) => {
-                return self.turn_away(site, id, Answer::Refused);
-            }
+            (Verdict::Refuse, _) => return self.turn_away(site, id, Answer::Refused),
+            (Verdict::PutOff, _) => return self.put_off(site, id),
         }
         Settled::Done
     }
 
     fn serve_own(&mut self, site: SiteId, id: RequestId) {
-        let Some(bytes) = self.requests.find(id).map(|request| request.bytes) else {
+        let Some(request) = self.requests.find(id) else {
             return;
+        };
+        let bytes = request.bytes;
+        let account = match request.visitor {
+            Visitor::Reader => Account::Own,
+            Visitor::Crawler(_) => Account::Crawler,
         };
         let job = Job::Response {
             request: id,
-            account: Some(Account::Own),
+            account: Some(account),
             answer: Answer::Whole,
         };
         self.admit(site, SendClass::Page, bytes, job);
@@ -298,6 +313,27 @@ impl World {
             answer,
         };
         self.admit(site, SendClass::Redirect, HEAD_BYTES, job);
+        Settled::Done
+    }
+
+    /// Tells a crawler to come back later while its share lasts for that, else closes its
+    /// connection.
+    fn put_off(&mut self, site: SiteId, id: RequestId) -> Settled {
+        let now = self.clock_of(site);
+        let Some(running) = self.sites[site.0].running_mut() else {
+            return Settled::Done;
+        };
+        match running.gate.put_off(now, HEAD_BYTES) {
+            PuttingOff::Told => {
+                let job = Job::Response {
+                    request: id,
+                    account: Some(Account::Crawler),
+                    answer: Answer::Refused,
+                };
+                self.admit(site, SendClass::Redirect, HEAD_BYTES, job);
+            }
+            PuttingOff::Closed => self.fail(id),
+        }
         Settled::Done
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use levee_control::Redirectability;
+use levee_control::{Redirectability, Visitor};
 use levee_vocab::{HostName, Timestamp};
 
 use crate::world::SiteId;
@@ -39,6 +39,8 @@ pub struct Request {
     pub file: usize,
     /// Bytes of the whole response.
     pub bytes: u64,
+    /// Whose it is.
+    pub visitor: Visitor,
     /// Whether a rescue server may answer it.
     pub redirectability: Redirectability,
     /// What follows.

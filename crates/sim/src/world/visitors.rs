@@ -1,7 +1,7 @@
 //! Visitors: they come, follow redirects, ask for what a page embeds, and leave after seven
 //! seconds.
 
-use levee_control::Redirectability;
+use levee_control::{RecognisedBy, Redirectability, Visitor};
 use levee_vocab::HostName;
 
 use crate::world::crowd::{PATIENCE, Wants};
@@ -39,8 +39,12 @@ impl World {
         }
         let name = self.sites[site.0].name().clone();
         let files = &self.sites[site.0].settings.files;
+        let visitor = match wants {
+            Wants::FilesInTurn | Wants::WholePage | Wants::Preview => Visitor::Reader,
+            Wants::Crawl => Visitor::Crawler(RecognisedBy::Name),
+        };
         let (file, role, bytes) = match wants {
-            Wants::FilesInTurn => {
+            Wants::FilesInTurn | Wants::Crawl => {
                 let file = (number % files.len().max(1) as u64) as usize;
                 (file, Role::Single, files.get(file).copied())
             }
@@ -52,6 +56,7 @@ impl World {
             origin: site,
             file,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
+            visitor,
             redirectability: Redirectability::Allowed,
             role,
             host: name,
@@ -79,6 +84,7 @@ impl World {
             origin,
             file: 0,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
+            visitor: Visitor::Reader,
             redirectability: Redirectability::Allowed,
             role: Role::Single,
             host,
@@ -109,6 +115,7 @@ impl World {
             origin,
             file: logged.file,
             bytes: logged.bytes,
+            visitor: Visitor::Reader,
             redirectability: logged.redirectability,
             role: Role::Single,
             host,

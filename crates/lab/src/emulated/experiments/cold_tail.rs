@@ -91,7 +91,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
     let sites = community.start(bench, &mut servers, &network)?;
     let (calm, crowd) = match bench.form {
         Form::Full => (30.0, 120.0),
-        Form::Compressed => (10.0, 20.0),
+        Form::Compressed => (16.0, 20.0),
         Form::Shortest => (1.0, 3.0),
     };
     let mut random = Random::from_seed(8);

@@ -79,7 +79,7 @@ fn play(bench: &Bench, topology: &Topology, (kind, agent): (&str, &str)) -> Resu
     let sites = community.start(bench, &mut servers, &network)?;
     let seconds = match bench.form {
         Form::Full => 60.0,
-        Form::Compressed => 30.0,
+        Form::Compressed => 25.0,
         Form::Shortest => 3.0,
     };
     let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {

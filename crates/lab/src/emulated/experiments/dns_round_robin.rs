@@ -76,7 +76,8 @@ impl Way {
         }
     }
 
-    /// Rates, the first ones to get there, and seconds for each.
+    /// Rates, and seconds for each. The first one only brings the rescue servers: a name needs some
+    /// seconds to lead to them, and a crowd that outruns it is behind before they are there.
     fn steps(self, form: Form) -> (Vec<f64>, f64) {
         let rates = |rates: &[u32]| rates.iter().copied().map(f64::from).collect();
         match (form, self) {
@@ -84,11 +85,11 @@ impl Way {
             (Form::Full, Self::Name) => ((1..=16).map(|n| f64::from(n * 6)).collect(), 120.0),
             (Form::Full, Self::Both) => ((1..=14).map(|n| f64::from(n * 44)).collect(), 120.0),
             (Form::Compressed, Self::Redirects) => (rates(&[20, 88, 132]), 6.0),
-            (Form::Compressed, Self::Name) => (rates(&[16, 48, 56]), 6.0),
-            (Form::Compressed, Self::Both) => (rates(&[88, 264, 440, 528]), 6.0),
+            (Form::Compressed, Self::Name) => (rates(&[6, 16, 48, 56]), 6.0),
+            (Form::Compressed, Self::Both) => (rates(&[20, 88, 264, 440, 528]), 6.0),
             (Form::Shortest, Self::Redirects) => (rates(&[20, 90]), 3.0),
-            (Form::Shortest, Self::Name) => (rates(&[10, 14]), 3.0),
-            (Form::Shortest, Self::Both) => (rates(&[30, 90]), 3.0),
+            (Form::Shortest, Self::Name) => (rates(&[6, 14]), 3.0),
+            (Form::Shortest, Self::Both) => (rates(&[20, 90]), 3.0),
         }
     }
 

@@ -81,7 +81,8 @@ fn steps(form: Form, paths: Vec<String>) -> Vec<Step> {
     };
     // Beyond the paper's last rate: the goal, and what more there is.
     let beyond: &[f64] = match form {
-        Form::Full | Form::Compressed => &[2050.0, 2200.0, 2300.0, 2400.0],
+        Form::Full => &[2050.0, 2200.0, 2300.0, 2400.0],
+        Form::Compressed => &[2050.0, 2300.0, 2400.0],
         Form::Shortest => &[2050.0],
     };
     let rates = rates.into_iter().chain(beyond.iter().copied());

@@ -103,15 +103,9 @@ fn page_with_images() -> Files {
 }
 
 fn steps(form: Form) -> Vec<Step> {
-    let every_50 = |rates: std::ops::RangeInclusive<u32>| -> Vec<f64> {
-        rates.map(|step| f64::from(step) * 50.0).collect()
-    };
     let (rates, seconds): (Vec<f64>, f64) = match form {
-        Form::Full => (every_50(1..=40), 60.0),
-        Form::Compressed => {
-            let ramp = vec![100.0, 500.0];
-            ([ramp, every_50(20..=40)].concat(), 8.0)
-        }
+        Form::Full => ((1..=40).map(|step| f64::from(step) * 50.0).collect(), 60.0),
+        Form::Compressed => (vec![100.0, 500.0, 1000.0, 1100.0, 1200.0, 1300.0], 8.0),
         Form::Shortest => (vec![200.0, 1000.0], 4.0),
     };
     rates.into_iter().map(|rate| step(rate, seconds)).collect()

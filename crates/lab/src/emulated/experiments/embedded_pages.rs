@@ -107,9 +107,10 @@ fn steps(form: Form, law: Law) -> Vec<Step> {
     // Slowly first, until copies are where they belong. A site that is asked for each image stops
     // an order earlier.
     let warm: &[f64] = &[20.0, 60.0, 150.0];
-    let further: &[f64] = match law {
-        Law::Rewriting => &[450.0, 750.0, 1050.0, 1350.0, 1650.0],
-        Law::PagesAlone | Law::Combined | Law::Load | Law::Resources => &[200.0, 250.0, 300.0],
+    let further: &[f64] = match (law, form) {
+        (Law::Rewriting, Form::Full) => &[450.0, 750.0, 1050.0, 1350.0, 1650.0],
+        (Law::Rewriting, Form::Compressed | Form::Shortest) => &[450.0, 1050.0, 1650.0],
+        (Law::PagesAlone | Law::Combined | Law::Load | Law::Resources, _) => &[200.0, 250.0, 300.0],
     };
     let (rates, seconds): (Vec<f64>, f64) = match form {
         Form::Full => ([warm, further].concat(), 60.0),

@@ -120,11 +120,7 @@ impl Ground<'_> {
         self.warm_up(&network, "source")?;
         let (rates, seconds): (Vec<f64>, f64) = match self.bench.form {
             Form::Full => ((1..=60).map(|step| f64::from(step) * 100.0).collect(), 20.0),
-            Form::Compressed => {
-                let ramp = [2500.0, 4000.0];
-                let fine = (47..=50).map(|step| f64::from(step) * 100.0);
-                (ramp.into_iter().chain(fine).collect(), 7.0)
-            }
+            Form::Compressed => (vec![2500.0, 4700.0, 4800.0, 5000.0], 7.0),
             Form::Shortest => (vec![1500.0, 4400.0], 3.0),
         };
         let mut plan = self.load(&network, "source", 10, (rates, seconds));

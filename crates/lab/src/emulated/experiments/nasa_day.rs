@@ -113,7 +113,7 @@ fn steps(form: Form, weblog: &Weblog) -> (Vec<Step>, Vec<Step>) {
     const QUARTERS_A_STEP: usize = 4;
     let quarter = match form {
         Form::Full => 20.0,
-        Form::Compressed => 0.85,
+        Form::Compressed => 0.75,
         Form::Shortest => 0.06,
     };
     let day = Popularity::of_nasa().quarter_hours;
