@@ -243,7 +243,7 @@ impl Inspector {
         drop(front);
         let stream = UnixStream::from_std(stream).ok()?;
         let host = self.parts.site.to_string();
-        let page = look::page(stream, &host, target, guise).await?;
+        let page = look::page(stream, &host, (target, guise), look::LOOK_MAX).await?;
         may_be_kept(&page.headers).then_some(page.digest)
     }
 

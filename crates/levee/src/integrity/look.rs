@@ -68,7 +68,7 @@ const BROWSERS: [&[(&str, &str)]; 3] = [
 ];
 
 /// A look takes no longer: a slow member is no liar.
-const LOOK_MAX: Duration = Duration::from_secs(10);
+pub const LOOK_MAX: Duration = Duration::from_secs(10);
 /// By then a visitor wants to see something. A rescue server that keeps to its link is far quicker,
 /// and visitors leave after seven seconds. Looks wait for each other, so none waits for longer.
 const FIRST_BYTES_MAX: Duration = Duration::from_secs(3);
@@ -132,12 +132,17 @@ pub async fn delivered(
     }
 }
 
-/// The same over a connection that is there.
-pub async fn page<S>(stream: S, host: &str, target: &str, guise: Guise) -> Option<Page>
+/// The same over a connection that is there, within `wait`.
+///
+/// Cancel safety: dropped half-way, the connection is closed.
+pub async fn page<S>(stream: S, host: &str, wanted: (&str, Guise), wait: Duration) -> Option<Page>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    match answer(stream, (host, target), guise, &Notify::new()).await? {
+    let (target, guise) = wanted;
+    let begun = Notify::new();
+    let answer = answer(stream, (host, target), guise, &begun);
+    match timeout(wait, answer).await.ok()?? {
         Answer::Page(page) => Some(page),
         Answer::Other => None,
     }
@@ -221,5 +226,20 @@ pub fn compared(page: &Page, otherwise: Digest) -> Look {
     match page.digest == otherwise {
         true => Look::Same,
         false => Look::Foreign,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_not_waited_for() {
+        // Ours as well: a core that is stuck must not end all looks.
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let wanted = ("/", Guise(0));
+        let seen = page(ours, "www.example.org", wanted, Duration::from_millis(1)).await;
+        assert!(seen.is_none());
+        drop(theirs);
     }
 }
