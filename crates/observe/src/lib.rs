@@ -36,11 +36,11 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page, render_registry_page};
 pub use status::{
-    AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision, DnsStatus,
-    DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus, Latency, Level,
-    Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, Peer, PeerStatus, Rates,
-    RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus,
-    UpstreamStatus,
+    AccusationStatus, AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision,
+    DnsStatus, DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus,
+    Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, Peer,
+    PeerStatus, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal,
+    TrustStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use mesh::{MeshBytes, MeshStatus, PeerStatus};
-pub use trust::{TrustRefusal, TrustStatus};
+pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
 
 /// A whole server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
-use levee_wire::registry::{Entry, Proof};
+use levee_wire::registry::{Accusation, Entry, Proof};
 
 use crate::departed::{Departed, Memorial, Parting};
 use crate::sums::{Bucket, Sums, Version};
@@ -45,6 +45,8 @@ pub enum Change {
     Removed(HostName),
     /// A site has gone quiet.
     Expired(HostName),
+    /// A member says something of another one, or takes it back.
+    Accused(Box<Accusation>),
 }
 
 /// All entries, and what is remembered of those that are gone.

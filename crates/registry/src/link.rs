@@ -3,7 +3,7 @@
 //! Owed are names, not messages: when the other side is slow, a name that changes ten times is told
 //! once, with its newest version, and what is owed never outgrows what is known.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -64,6 +64,8 @@ pub(crate) struct Link {
     pub(crate) wants: BTreeMap<u8, u32>,
     pub(crate) counts: LinkCounts,
     names: BTreeMap<HostName, Telling>,
+    /// Words of accusers, of the accused, of which it has to be told.
+    words: BTreeSet<(HostName, HostName)>,
     /// The name that was told last, so that all get their turn.
     last: Option<HostName>,
 }
@@ -94,6 +96,7 @@ impl Link {
                 refused: 0,
             },
             names: BTreeMap::new(),
+            words: BTreeSet::new(),
             last: None,
         }
     }
@@ -116,8 +119,19 @@ impl Link {
         self.names.remove_entry(&name.clone())
     }
 
+    /// Owes it what an accuser says of somebody.
+    pub(crate) fn owe_word(&mut self, word: (HostName, HostName)) {
+        self.words.insert(word);
+    }
+
+    /// The next of these.
+    pub(crate) fn pop_word(&mut self) -> Option<(HostName, HostName)> {
+        self.words.pop_first()
+    }
+
     pub(crate) fn has_mail(&self) -> bool {
         let is_silent = self.names.is_empty()
+            && self.words.is_empty()
             && self.sums == 0
             && self.wants.is_empty()
             && self.owes_summary == Owed::No;

@@ -14,18 +14,20 @@
 //!
 //! Every message may be lost, doubled, late or out of order: the newest version of a name wins, and
 //! what is still missing differs in the next summary. What is not passed on is what was heard from
-//! another registry: the mesh is full, and where it is not, the sums carry it further.
+//! another registry: the mesh is full, and where it is not, the sums carry it further. Accusations
+//! are few: all are told when a link opens, and each that is news to every link but its own.
 //!
 //! A mesh decides what to say, never when it goes out: the shell takes messages from
 //! [`Mesh::next_message`] while the other side takes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use levee_vocab::{HostName, Random, Timestamp};
 use levee_wire::mesh::{Message, SUMS, Telling, ToldEntry, ToldGone};
-use levee_wire::registry::{Farewell, Reply, Request};
+use levee_wire::registry::{Accusation, Farewell, Reply, Request};
 
+use crate::accusations::{Accusations, Heard};
 use crate::catalog::{Change, Known};
 use crate::departed::Parting;
 use crate::limits::RegistryLimits;
@@ -62,6 +64,8 @@ pub enum MeshInput {
     },
     /// A connection to another registry has ended.
     LinkClosed(LinkId),
+    /// The member list has changed, and these are no members any more.
+    AccusersGone(BTreeSet<HostName>),
     /// The deadline has come, or some earlier or later time.
     TimerFired,
 }
@@ -144,11 +148,19 @@ impl Mesh {
             }
             MeshInput::TimerFired => self.registry(now, Input::TimerFired),
             MeshInput::LinkOpened { link, side } => {
-                self.links.insert(link, Link::new(side, now));
+                let mut opened = Link::new(side, now);
+                self.registry.accusations.all().for_each(|word| {
+                    opened.owe_word((word.accuser.clone(), word.accused.clone()));
+                });
+                self.links.insert(link, opened);
                 Vec::new()
             }
             MeshInput::LinkClosed(link) => {
                 self.links.remove(&link);
+                Vec::new()
+            }
+            MeshInput::AccusersGone(accusers) => {
+                self.registry.accusations.forget(&accusers);
                 Vec::new()
             }
             MeshInput::MessageReceived {
@@ -191,6 +203,11 @@ impl Mesh {
                 return Some(message);
             }
         }
+        while let Some((accuser, accused)) = self.links.get_mut(&link)?.pop_word() {
+            if let Some(word) = self.registry.accusations.find(&accuser, &accused) {
+                return Some(Message::Accusation(Box::new(word.clone())));
+            }
+        }
         let link = self.links.get_mut(&link)?;
         let sums = self.registry.catalog.sums();
         if let Some((group, buckets)) = link.wants.pop_first() {
@@ -223,6 +240,11 @@ impl Mesh {
         self.registry.catalog.known(site)
     }
 
+    /// What members say of each other.
+    pub const fn accusations(&self) -> &Accusations {
+        &self.registry.accusations
+    }
+
     /// What is known, in few numbers.
     pub const fn sums(&self) -> &Sums {
         self.registry.catalog.sums()
@@ -248,9 +270,19 @@ impl Mesh {
             Change::Removed(name) => name,
             // They find out by themselves.
             Change::Expired(_) => return,
+            Change::Accused(accusation) => return self.pass_on(accusation, None),
         };
         for link in self.links.values_mut() {
             link.owe(name.clone(), Telling::Forwarded);
+        }
+    }
+
+    /// Owes every other registry a word that was news here, but for the one it came from. Each
+    /// takes it as news once, so it comes to an end, also where the mesh is not full.
+    fn pass_on(&mut self, accusation: &Accusation, from: Option<LinkId>) {
+        let others = self.links.iter_mut().filter(|(id, _)| Some(**id) != from);
+        for (_, link) in others {
+            link.owe_word((accusation.accuser.clone(), accusation.accused.clone()));
         }
     }
 
@@ -290,6 +322,16 @@ impl Mesh {
             Message::Want { group, buckets } => {
                 self.owe_buckets(id, group, buckets);
                 None
+            }
+            Message::Accusation(accusation) => {
+                let word = (*accusation).clone();
+                match self.registry.accusations.hear(now, clock, word) {
+                    Heard::News => {
+                        self.pass_on(&accusation, Some(id));
+                        Some(MeshOutput::Announce(Change::Accused(accusation)))
+                    }
+                    Heard::Known | Heard::Refused(_) => None,
+                }
             }
             Message::Unknown(_) => None,
         }

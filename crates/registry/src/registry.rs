@@ -2,7 +2,8 @@
 //!
 //! A registry for the public good takes anybody's word, but not about anybody else: who registers
 //! an address must speak from it, and who holds a name keeps it until the entry is gone. So nobody
-//! can send a crowd to a bystander, or take another site's place. The limits keep one address from
+//! can send a crowd to a bystander, or take another site's place. Whom enough members accuse of
+//! altering pages is not found by anybody. The limits keep one address from
 //! filling the registry.
 
 use std::cmp::Reverse;
@@ -11,8 +12,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::Timestamp;
-use levee_wire::registry::{Entry, Farewell, Refusal, Reply, Request, Search};
+use levee_wire::registry::{Accusation, Entry, Farewell, Refusal, Reply, Request, Search};
 
+use crate::accusations::{Accusations, Heard};
 use crate::catalog::{Catalog, Change, Held, Known, MEMORY, version_of};
 use crate::departed::{Departed, Parting};
 use crate::limits::RegistryLimits;
@@ -81,19 +83,25 @@ pub struct RegistryView {
 pub struct Registry {
     pub(crate) catalog: Catalog,
     pub(crate) limits: RegistryLimits,
+    pub(crate) accusations: Accusations,
 }
 
 impl Registry {
     /// An empty registry.
     pub fn new(limits: RegistryLimits) -> Self {
         let catalog = Catalog::new(limits.entries_max);
-        Self { catalog, limits }
+        Self {
+            catalog,
+            limits,
+            accusations: Accusations::default(),
+        }
     }
 
     /// Takes note of what happened. Each request gets exactly one answer.
     pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Output> {
         // What has expired is gone before anybody is answered, even when the timer is late.
         let mut changes = self.catalog.expire(now);
+        self.accusations.expire(now);
         let answer = match input {
             Input::TimerFired => None,
             Input::RequestReceived { asker, request } => {
@@ -109,7 +117,12 @@ impl Registry {
 
     /// When to call with [`Input::TimerFired`] at the latest.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.catalog.next_expiry()
+        let accusations = self.accusations.next_end();
+        self.catalog
+            .next_expiry()
+            .into_iter()
+            .chain(accusations)
+            .min()
     }
 
     /// What the status page shows.
@@ -144,6 +157,12 @@ impl Registry {
                     Some(Known::Gone(_)) | None => Vec::new(),
                 };
                 (Reply::Found(found), None)
+            }
+            Request::Accuse(accusation) => self.accuse(now, asker, accusation),
+            Request::Accusations => {
+                let said = self.accusations.in_force().into_iter();
+                let said = said.take(self.limits.found_max).cloned();
+                (Reply::Said(said.collect()), None)
             }
             Request::Unknown(_) => (Reply::Refused(Refusal::UnknownCommand), None),
         }
@@ -208,6 +227,22 @@ impl Registry {
         Ok(self.catalog.depart(&farewell.site, departed))
     }
 
+    fn accuse(
+        &mut self,
+        now: Timestamp,
+        asker: Asker,
+        accusation: Box<Accusation>,
+    ) -> (Reply, Option<Change>) {
+        let heard = self
+            .accusations
+            .hear(now, asker.clock, (*accusation).clone());
+        match heard {
+            Heard::News => (Reply::Noted(1), Some(Change::Accused(accusation))),
+            Heard::Known => (Reply::Noted(0), None),
+            Heard::Refused(refusal) => (Reply::Refused(refusal), None),
+        }
+    }
+
     fn search(&self, now: Timestamp, search: &Search) -> Vec<Entry> {
         let limits = &self.limits;
         let count_max = usize::try_from(search.count).unwrap_or(usize::MAX);
@@ -215,7 +250,8 @@ impl Registry {
         let others = self
             .catalog
             .best()
-            .filter(|held| Some(&held.site.host) != search.except.as_ref());
+            .filter(|held| Some(&held.site.host) != search.except.as_ref())
+            .filter(|held| !self.accusations.are_believed_of(&held.site.host));
         let wanted = count_max.min(limits.found_max);
         let per_domain = search.per_domain.unwrap_or(u32::MAX);
         // Those beyond the share of their domain are taken where there are too few others.

@@ -72,6 +72,9 @@ impl Model {
                     .filter(|(entry, _, _)| entry.site.host == *site);
                 Reply::Found(of_site.map(|held| left(now, held)).collect())
             }
+            // Nobody accuses anybody here: `crates/registry/src/accusations/tests.rs`.
+            Request::Accuse(_) => Reply::Noted(1),
+            Request::Accusations => Reply::Said(Vec::new()),
             Request::Unknown(_) => Reply::Refused(Refusal::UnknownCommand),
         }
     }

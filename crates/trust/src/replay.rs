@@ -3,6 +3,9 @@
 //! Each signed message carries a stamp. One that is further from our clock than
 //! [`CLOCK_SKEW_MAX`] is refused whatever it says; of the others each key's stamps are kept until
 //! they are too old anyway, so memory is bounded by the members and by a limit for each.
+//!
+//! A window that was opened a moment ago knows nothing of what came before it: so it refuses what
+//! was signed before that. A member whose clock is behind waits for as long as it is behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -15,6 +18,8 @@ use crate::{PublicKey, UnixMillis};
 /// The stamps of the last two minutes.
 #[derive(Clone, Debug, Default)]
 pub struct ReplayWindow {
+    /// What was signed earlier may have been taken already, by the process before this one.
+    opened: UnixMillis,
     seen: BTreeMap<PublicKey, BTreeSet<UnixMillis>>,
     /// When the stamps of all keys were last looked through.
     swept: UnixMillis,
@@ -36,6 +41,12 @@ pub enum Stale {
         .0.as_secs(), CLOCK_SKEW_MAX.as_secs()
     )]
     FromTheFuture(Duration),
+    /// We may have taken it before we were restarted.
+    #[error(
+        "signed {} ms before this server was started: recorded and replayed, or the clocks of the \
+         two machines differ; it is taken when it is signed anew", .0.as_millis()
+    )]
+    BeforeStart(Duration),
     /// It was here before.
     #[error("received before: recorded and replayed")]
     Replayed,
@@ -45,6 +56,14 @@ pub enum Stale {
 }
 
 impl ReplayWindow {
+    /// A window that takes what is signed from `now` on.
+    pub fn opened(now: UnixMillis) -> Self {
+        Self {
+            opened: now,
+            ..Self::default()
+        }
+    }
+
     /// Takes the stamp of a message whose signature has been checked. Each is taken once.
     ///
     /// # Errors
@@ -56,6 +75,9 @@ impl ReplayWindow {
         now: UnixMillis,
     ) -> Result<(), Stale> {
         check_clock(stamp, now)?;
+        if stamp < self.opened {
+            return Err(Stale::BeforeStart(self.opened.since(stamp)));
+        }
         let oldest = UnixMillis(now.0.saturating_sub(CLOCK_SKEW_MAX.as_millis() as u64));
         self.sweep(oldest, now);
         let seen = self.seen.entry(*key).or_default();
@@ -133,6 +155,15 @@ mod tests {
         let late = Duration::from_millis(60_001);
         assert_eq!(take(939_999), Err(Stale::TooOld(late)));
         assert_eq!(take(1_060_001), Err(Stale::FromTheFuture(late)));
+    }
+
+    #[test]
+    fn what_the_process_before_may_have_taken_is_not_taken_again() {
+        let mut window = ReplayWindow::opened(NOW);
+        let mut take = |stamp| window.take(&key(1), UnixMillis(stamp), NOW);
+        let before = Duration::from_millis(1);
+        assert_eq!(take(NOW.0 - 1), Err(Stale::BeforeStart(before)));
+        assert_eq!(take(NOW.0), Ok(()));
     }
 
     #[test]

@@ -13,8 +13,10 @@ pub enum Deed {
     ExchangeLists,
     /// Offers itself, and takes its own offer back.
     Register,
-    /// Asks a registry for offers.
+    /// Asks a registry for offers, and for what members say of each other.
     Search,
+    /// Says that another member altered what it delivered.
+    Accuse,
     /// Calls for help, and is helped.
     CallForHelp,
     /// Answers a call for help.
@@ -32,10 +34,12 @@ pub const fn may(role: Option<Role>, deed: Deed) -> bool {
         // be able to bring the newer one.
         (Deed::ExchangeLists, _) => true,
         (_, None) => false,
-        (Deed::Register | Deed::CallForHelp | Deed::Rescue, Some(role)) => match role {
-            Role::Site => true,
-            Role::Registry => false,
-        },
+        (Deed::Register | Deed::Accuse | Deed::CallForHelp | Deed::Rescue, Some(role)) => {
+            match role {
+                Role::Site => true,
+                Role::Registry => false,
+            }
+        }
         (Deed::Search, Some(Role::Site | Role::Registry)) => true,
         (Deed::AnswerSearches | Deed::SpreadEntries, Some(role)) => match role {
             Role::Site => false,
@@ -53,6 +57,7 @@ mod tests {
         let deeds = [
             Deed::Register,
             Deed::Search,
+            Deed::Accuse,
             Deed::CallForHelp,
             Deed::Rescue,
             Deed::AnswerSearches,
@@ -69,5 +74,6 @@ mod tests {
         assert!(may(Some(Role::Registry), Deed::SpreadEntries));
         assert!(!may(Some(Role::Site), Deed::SpreadEntries));
         assert!(!may(Some(Role::Site), Deed::AnswerSearches));
+        assert!(!may(Some(Role::Registry), Deed::Accuse));
     }
 }

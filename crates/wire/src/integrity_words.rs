@@ -74,11 +74,8 @@ impl fmt::Display for Permit {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WebAddress { host, port } = &self.alias;
-        write!(f, " of={host}:{port} url={} seen=", self.target)?;
-        self.seen
-            .0
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
+        let seen = self.seen.hexadecimal();
+        write!(f, " of={host}:{port} url={} seen={seen}", self.target)
     }
 }
 
@@ -146,19 +143,11 @@ fn alias_of(text: &str) -> Option<WebAddress> {
     })
 }
 
-fn target_of(text: &str) -> Option<String> {
+pub(crate) fn target_of(text: &str) -> Option<String> {
     let fits = text.starts_with('/') && text.len() <= REPORT_TARGET_MAX;
     fits.then(|| text.to_owned())
 }
 
-fn digest_of(text: &str) -> Option<Digest> {
-    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if text.len() != 64 || !text.bytes().all(is_hex) {
-        return None;
-    }
-    let mut digest = [0; 32];
-    for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(Digest(digest))
+pub(crate) fn digest_of(text: &str) -> Option<Digest> {
+    Digest::from_hexadecimal(text)
 }

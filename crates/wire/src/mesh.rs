@@ -8,6 +8,7 @@
 //! 4 SUMMARY 0000000000000000 ...                         32 sums of all I know
 //! 5 SUMS 7 0000000000000000 ...                          32 sums of this group
 //! 6 WANT 7 00000401                                      tell me what is in these buckets
+//! 7 ACCUSE www.a.org www.b.org stamp=17... url=/ seen=... key=... sig=...
 //! ```
 //!
 //! Who opened the connection says the first line, the other one the second; after that both say
@@ -23,7 +24,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::grammar::{Head, ParseError, Words, digits, fill, flag};
-use crate::registry::{Entry, Farewell, hexadecimal, whole};
+use crate::registry::{Accusation, Entry, Farewell, hexadecimal, whole};
 
 /// Sums in a message.
 pub const SUMS: usize = 32;
@@ -55,6 +56,8 @@ pub enum Message {
         /// One bit for each bucket.
         buckets: u32,
     },
+    /// What a member says of another one.
+    Accusation(Box<Accusation>),
     /// A command that this registry does not know.
     Unknown(String),
 }
@@ -181,6 +184,7 @@ pub fn parse(line: &[u8]) -> Result<Message, ParseError> {
             words.close()?;
             Ok(Message::Want { group, buckets })
         }
+        "ACCUSE" => Ok(Message::Accusation(Box::new(Accusation::parse(words)?))),
         _ => Ok(Message::Unknown(command)),
     }
 }
@@ -213,6 +217,7 @@ impl fmt::Display for Message {
                 write_sums(f, sums)
             }
             Self::Want { group, buckets } => write!(f, "WANT {group} {buckets:08x}"),
+            Self::Accusation(accusation) => write!(f, "{accusation}"),
             Self::Unknown(command) => f.write_str(command),
         }
     }

@@ -102,6 +102,24 @@ const LABEL: &str = "levee";
 const ALGORITHM: &str = "ed25519";
 
 impl Digest {
+    /// Its 64 hexadecimal digits.
+    pub fn hexadecimal(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The digest with these 64 digits; none where they are not.
+    pub fn from_hexadecimal(text: &str) -> Option<Self> {
+        let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        if text.len() != 64 || !text.bytes().all(is_hex) {
+            return None;
+        }
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(digest))
+    }
+
     fn text(self) -> String {
         format!("sha-256=:{}:", STANDARD.encode(self.0))
     }

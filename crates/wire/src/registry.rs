@@ -8,17 +8,21 @@
 //! registry -> site   2 200 OK 1
 //! site -> registry   3 QUERY www.rescue.com
 //! site -> registry   4 DEREGISTER www.rescue.com
+//! site -> registry   5 ACCUSATIONS
+//! registry -> site   5 212 ACCUSE www.origin.com www.liar.com stamp=... url=/ seen=... key=... sig=...
+//! registry -> site   5 200 OK 1
 //! ```
 //!
 //! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. It may
 //! carry `stamp=`, and with a proof `key=` and `sig=`. A search may carry `per_domain=`, at most so
 //! many of one domain, and `nonce=`, to which an answer is bound where it is signed.
 //!
-//! A reply is any number of lines with code 210 and one last line: 200 with a number (seconds
+//! A reply is any number of lines with code 210 or 212 and one last line: 200 with a number (seconds
 //! granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
 //! [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry the same
 //! requests one day.
 
+mod accusation;
 mod entry;
 mod list;
 mod signed_answer;
@@ -31,6 +35,7 @@ use levee_vocab::HostName;
 
 use crate::grammar::{Head, ParseError, Words, digits, fill};
 
+pub use accusation::{ACCUSED_TARGET_MAX, Accusation, AccusationProof, Sight};
 pub(crate) use entry::whole;
 use entry::whole_seconds;
 pub use entry::{Entry, Farewell, NotAProofWord, Proof, ProofWord};
@@ -48,6 +53,10 @@ pub enum Request {
     Search(Search),
     /// The entry of this site.
     Query(HostName),
+    /// Tell everybody what a member says of another one, in a closed community.
+    Accuse(Box<Accusation>),
+    /// What members say of each other.
+    Accusations,
     /// A command that the registry does not know.
     Unknown(String),
 }
@@ -74,6 +83,10 @@ pub enum Reply {
     Found(Vec<Entry>),
     /// How many entries were removed.
     Removed(u32),
+    /// An accusation was taken: 1 if it was news.
+    Noted(u32),
+    /// What members say of each other.
+    Said(Vec<Accusation>),
     /// No.
     Refused(Refusal),
 }
@@ -104,6 +117,8 @@ pub enum Refusal {
 pub enum ReplyLine {
     /// `210 ENTRY`: more lines follow.
     Entry(Entry),
+    /// `212 ACCUSE`: more lines follow.
+    Accusation(Box<Accusation>),
     /// `200 OK`: the last line.
     Done(u32),
     /// Any code from 400: the last line.
@@ -131,6 +146,11 @@ pub fn parse_request(line: &[u8]) -> Result<(u32, Request), ParseError> {
             Request::Query(site)
         }
         "DEREGISTER" => Request::Deregister(Farewell::parse(words)?),
+        "ACCUSE" => Request::Accuse(Box::new(Accusation::parse(words)?)),
+        "ACCUSATIONS" => {
+            words.close()?;
+            Request::Accusations
+        }
         _ => Request::Unknown(command),
     };
     Ok((number, request))
@@ -152,6 +172,10 @@ pub fn parse_reply_line(line: &[u8]) -> Result<(u32, ReplyLine), ParseError> {
         210 => {
             let _word_for_people = words.fixed("ENTRY")?;
             ReplyLine::Entry(Entry::parse(words)?)
+        }
+        212 => {
+            let _word_for_people = words.fixed("ACCUSE")?;
+            ReplyLine::Accusation(Box::new(Accusation::parse(words)?))
         }
         400.. => {
             let text = words.rest();
@@ -175,7 +199,13 @@ impl Reply {
         let done = |count| ReplyLine::Done(count);
         let last = match self {
             Self::Registered(lifetime) => done(whole_seconds(*lifetime)),
-            Self::Removed(count) => done(*count),
+            Self::Removed(count) | Self::Noted(count) => done(*count),
+            Self::Said(accusations) => {
+                for accusation in accusations {
+                    ReplyLine::Accusation(Box::new(accusation.clone())).encode(number, buffer);
+                }
+                done(u32::try_from(accusations.len()).unwrap_or(u32::MAX))
+            }
             Self::Found(entries) => {
                 for entry in entries {
                     ReplyLine::Entry(entry.clone()).encode(number, buffer);
@@ -236,6 +266,8 @@ impl fmt::Display for Request {
             Self::Deregister(farewell) => write!(f, "DEREGISTER {farewell}"),
             Self::Search(search) => write!(f, "SEARCH {search}"),
             Self::Query(site) => write!(f, "QUERY {site}"),
+            Self::Accuse(accusation) => write!(f, "{accusation}"),
+            Self::Accusations => f.write_str("ACCUSATIONS"),
             Self::Unknown(command) => f.write_str(command),
         }
     }
@@ -245,6 +277,7 @@ impl fmt::Display for ReplyLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Entry(entry) => write!(f, "210 ENTRY {entry}"),
+            Self::Accusation(accusation) => write!(f, "212 {accusation}"),
             Self::Done(count) => write!(f, "200 OK {count}"),
             Self::Refused { code, text } => write!(f, "{code:03} {text}"),
         }

@@ -56,6 +56,7 @@ pub(super) const METRICS: &[Metric] = &[
     trust::SERIAL,
     trust::EXPIRY,
     trust::REFUSALS,
+    trust::ACCUSATIONS,
     dns::ENTERED,
     dns::CHANGES,
     dns::QUESTIONS,

@@ -48,3 +48,21 @@ pub(super) const REFUSALS: Metric = Metric {
         }
     },
 };
+
+/// Who accuses whom.
+pub(super) const ACCUSATIONS: Metric = Metric {
+    name: "levee_accusations",
+    kind: Gauge,
+    unit: "accusations",
+    level: Operator,
+    help: "Accusations in force that a member of the closed community altered pages, by whether enough members make them that registries leave the accused out.",
+    labels: &["standing"],
+    read: |s, out| {
+        let accusations = s.trust.iter().flat_map(|trust| &trust.accusations);
+        let (left_out, doubted): (Vec<_>, Vec<_>) = accusations.partition(|one| one.left_out);
+        if s.trust.is_some() {
+            out.labelled(["left_out"], left_out.len() as u64);
+            out.labelled(["doubted"], doubted.len() as u64);
+        }
+    },
+};

@@ -2,7 +2,7 @@
 
 use crate::calendar::Calendar;
 use crate::html::Html;
-use crate::status::{Status, TrustStatus};
+use crate::status::{AccusationStatus, Status, TrustStatus};
 
 /// Shown in a closed community.
 pub(super) fn section(html: &mut Html, status: &Status) {
@@ -56,5 +56,33 @@ pub(super) fn members(html: &mut Html, trust: &TrustStatus) {
         }
         html.markup("</tbody></table></div>");
     }
+    accusations(html, &trust.accusations);
     html.markup("</section>\n");
+}
+
+/// Operators must see who accuses, too: two members who lie together are named here.
+fn accusations(html: &mut Html, accusations: &[AccusationStatus]) {
+    if accusations.is_empty() {
+        return;
+    }
+    html.markup("<div class=scroll><table><thead><tr><th>Accused<th>By<th>Since<th>Page")
+        .markup("<th class=wide>What follows</thead><tbody>\n");
+    for one in accusations {
+        let follows = match one.left_out {
+            true => "left out of the answers of registries: members of two domains say so",
+            false => "nothing: one member, or one domain, is not enough",
+        };
+        html.markup("<tr><td>")
+            .text(&one.accused)
+            .markup("<td>")
+            .text(&one.accuser)
+            .markup("<td>")
+            .text(Calendar::of(one.since).clock())
+            .markup("<td>")
+            .text(&one.target)
+            .markup("<td class=wide>")
+            .text(follows)
+            .markup("\n");
+    }
+    html.markup("</tbody></table></div>");
 }

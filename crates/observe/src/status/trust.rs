@@ -26,6 +26,26 @@ pub struct TrustStatus {
     pub list_trouble: String,
     /// What was refused, by cause.
     pub refused: Vec<TrustRefusal>,
+    /// What members say of each other, those that count first.
+    pub accusations: Vec<AccusationStatus>,
+}
+
+/// A member says that another one altered what it delivered.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AccusationStatus {
+    /// Who says so.
+    pub accuser: String,
+    /// Of whom.
+    pub accused: String,
+    /// Since when, in Unix seconds.
+    pub since: u64,
+    /// Path and query of the page, cut where they are long.
+    pub target: String,
+    /// Digest of what was delivered.
+    pub seen: String,
+    /// Whether enough members say so that registries leave the accused out of their answers.
+    pub left_out: bool,
 }
 
 /// What was refused for one cause.

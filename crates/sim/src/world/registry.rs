@@ -51,7 +51,14 @@ impl Directory {
         });
         let found = match self.ask(now, asker.rescue.ip(), request) {
             Some(Reply::Found(found)) => found,
-            Some(Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_)) | None => Vec::new(),
+            Some(
+                Reply::Registered(_)
+                | Reply::Removed(_)
+                | Reply::Noted(_)
+                | Reply::Said(_)
+                | Reply::Refused(_),
+            )
+            | None => Vec::new(),
         };
         let candidates = found.into_iter().map(|entry| Candidate {
             site: entry.site,
