@@ -108,6 +108,11 @@ impl Community {
         self.links.purge_line()
     }
 
+    /// Where members tell each other what they have seen.
+    pub fn registry(&self) -> RegistryClient {
+        self.registry.clone()
+    }
+
     /// How it stands with the registry.
     pub fn registry_status(&self) -> RegistryStatus {
         self.registry.status()

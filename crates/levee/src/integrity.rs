@@ -8,10 +8,12 @@
 //!  inspector   looks at what rescue servers deliver for us; purges, looks again, expels
 //!  neighbours  the same, at members who help the same origin; reports to it
 //!  expelled    who altered something: kept in the state folder
+//!  accuser     tells the community whom we have expelled, and hears whom others have
 //! ```
 //!
 //! What looks come to is decided in `levee_control::Inspection`; here are keys, sockets and files.
 
+mod accuser;
 mod expelled;
 mod inspector;
 mod look;
@@ -29,16 +31,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use levee_control::{Input, Look};
+use levee_net::Shared;
 use levee_observe::{ExpelledStatus, IntegrityStatus};
 use levee_proxy::{Fetcher, Publisher};
 use levee_trust::{Identity, PublicKey, Purpose};
 use levee_vocab::{HostName, LinkId, WebAddress};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
+use accuser::Pardon;
+pub use accuser::keep_accusations;
 pub use expelled::{Expelled, ExpelledList};
 pub use inspector::{Inspector, InspectorParts};
 pub use neighbours::{ReportLine, watch_neighbours};
-pub use permits::origin_key;
+pub use permits::{PermitFault, origin_key};
 pub use returns::watch_orphans;
 pub use scene::{Scene, SceneBoard};
 
@@ -55,6 +60,10 @@ pub struct IntegrityOffice {
     fetcher: Fetcher,
     accepts_key: AcceptsKey,
     expelled: ExpelledList,
+    /// Who was forgiven, as long as no registry knows.
+    pardons: Shared<Vec<Pardon>>,
+    /// Counts what there is to tell the community.
+    news: watch::Sender<u64>,
     looks: LookCounts,
     reports: mpsc::Sender<Reported>,
     events: mpsc::Sender<Input>,
@@ -123,6 +132,8 @@ impl IntegrityOffice {
             fetcher,
             accepts_key: Box::new(accepts_key),
             expelled: ExpelledList::open(state.map(|folder| folder.join(expelled::FILE)))?,
+            pardons: Shared::default(),
+            news: watch::Sender::default(),
             looks: LookCounts::default(),
             reports,
             events,
@@ -165,6 +176,7 @@ impl IntegrityOffice {
         if let Err(error) = self.expelled.add(expelled) {
             tracing::error!("{error}");
         }
+        self.news.send_modify(|news| *news += 1);
         self.tell_expelled().await;
     }
 
@@ -174,6 +186,7 @@ impl IntegrityOffice {
     /// A sentence for the operator.
     pub fn forgive(&self, member: &HostName) -> Result<String, String> {
         self.expelled.forgive(member)?;
+        self.pardon(member);
         // The Brain task is gone only when the server stops.
         let _ = self.events.try_send(self.expelled_input());
         Ok(format!("{member} is forgiven, and may be asked again"))

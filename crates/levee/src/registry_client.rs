@@ -21,7 +21,7 @@ use levee_control::Candidate;
 use levee_observe::RegistryStatus;
 use levee_vocab::HostName;
 use levee_wire::ParseError;
-use levee_wire::registry::{Entry, Farewell, Reply, Request, Search};
+use levee_wire::registry::{Accusation, Entry, Farewell, Reply, Request, Search};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -241,6 +241,33 @@ impl RegistryClient {
         self.status.changed().await.is_ok()
     }
 
+    /// Tells everybody what this member says of another one; whether that was news.
+    ///
+    /// # Errors
+    /// When no registry takes it.
+    ///
+    /// Cancel safety: dropped half-way, it may be known or not.
+    pub async fn accuse(&self, accusation: Accusation) -> Result<bool, DirectoryError> {
+        let accuse = Request::Accuse(Box::new(accusation));
+        let Reply::Noted(count) = self.ask(accuse).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(count > 0)
+    }
+
+    /// What members say of each other, as far as they prove that they said so.
+    ///
+    /// # Errors
+    /// When no registry tells.
+    ///
+    /// Cancel safety: dropped half-way, nothing is lost.
+    pub async fn accusations(&self) -> Result<Vec<Accusation>, DirectoryError> {
+        let Reply::Said(said) = self.ask(Request::Accusations).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(said)
+    }
+
     async fn ask(&self, request: Request) -> Result<Reply, DirectoryError> {
         let (answer, answered) = oneshot::channel();
         let registry = self.registry();
@@ -271,17 +298,18 @@ impl RegistryClient {
 /// Dropped half-way, an exchange that has begun is finished, and its result thrown away.
 impl Directory for RegistryClient {
     async fn register(&self, entry: Entry) -> Result<Duration, DirectoryError> {
-        match self.ask(Request::Register(entry)).await? {
-            Reply::Registered(lifetime) => Ok(lifetime),
-            Reply::Found(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
-        }
+        let Reply::Registered(lifetime) = self.ask(Request::Register(entry)).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(lifetime)
     }
 
     async fn deregister(&self, site: HostName) -> Result<(), DirectoryError> {
-        match self.ask(Request::Deregister(Farewell::new(site))).await? {
-            Reply::Removed(_) => Ok(()),
-            Reply::Registered(_) | Reply::Found(_) | Reply::Refused(_) => Err(self.wrong_kind()),
-        }
+        let farewell = Request::Deregister(Farewell::new(site));
+        let Reply::Removed(_) = self.ask(farewell).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(())
     }
 
     async fn search(&self, count: usize) -> Result<Vec<Candidate>, DirectoryError> {
@@ -293,17 +321,17 @@ impl Directory for RegistryClient {
             per_domain: Some(PER_DOMAIN_MAX),
             ..Search::default()
         };
-        match self.ask(Request::Search(search)).await? {
-            Reply::Found(entries) => Ok(entries.into_iter().map(candidate).collect()),
-            Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
-        }
+        let Reply::Found(entries) = self.ask(Request::Search(search)).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(entries.into_iter().map(candidate).collect())
     }
 
     async fn lookup(&self, site: HostName) -> Result<Option<Entry>, DirectoryError> {
-        match self.ask(Request::Query(site.clone())).await? {
-            Reply::Found(entries) => Ok(entries.into_iter().find(|entry| entry.site.host == site)),
-            Reply::Registered(_) | Reply::Removed(_) | Reply::Refused(_) => Err(self.wrong_kind()),
-        }
+        let Reply::Found(entries) = self.ask(Request::Query(site.clone())).await? else {
+            return Err(self.wrong_kind());
+        };
+        Ok(entries.into_iter().find(|entry| entry.site.host == site))
     }
 }
 

@@ -241,6 +241,7 @@ struct Server {
 
 impl Server {
     async fn serve(mut self, listener: TcpListener, mut inbox: mpsc::Receiver<Event>) {
+        let mut lists = self.trust.newer_lists();
         loop {
             let deadline = self.mesh.next_deadline();
             let wait = deadline.map(|deadline| deadline.since(Clock.now()));
@@ -254,6 +255,11 @@ impl Server {
                     }
                 },
                 Some(event) = inbox.recv() => self.take(event),
+                // Fails only when the registry stops.
+                Ok(()) = lists.changed() => {
+                    let gone = self.trust.gone_accusers(self.mesh.accusations());
+                    self.happens(MeshInput::AccusersGone(gone));
+                }
                 Some(ended) = self.tasks.join_next_with_id(), if !self.tasks.is_empty() => {
                     match ended {
                         Ok((task, end)) => self.note_end(task, &end),
@@ -386,6 +392,16 @@ fn log(change: &Change) {
         Change::Renewed(held) => debug!(site = %held.site, free = %held.free, "site renewed"),
         Change::Removed(site) => info!(%site, "site deregistered"),
         Change::Expired(site) => info!(%site, "site has gone quiet"),
+        Change::Accused(said) => {
+            let (accuser, accused) = (&said.accuser, &said.accused);
+            match &said.sight {
+                Some(sight) => {
+                    let target = &sight.target;
+                    warn!(%accuser, %accused, target, "a member accuses another one");
+                }
+                None => info!(%accuser, %accused, "an accusation was taken back"),
+            }
+        }
     }
 }
 

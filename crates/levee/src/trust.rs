@@ -7,6 +7,7 @@
 //! `levee_trust`; here are the clock, the files and the counters. Everything that is refused is
 //! counted by its cause, and the last one told on the status page.
 
+mod accusations;
 mod denied;
 mod identity_file;
 mod list_keeper;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use levee_net::{Clock, Shared};
+use levee_registry::Accusations;
 use levee_trust::{
     Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Roster, Stamps, UnixMillis,
     may,
@@ -32,6 +34,7 @@ use tokio::sync::watch;
 
 use crate::settings::TrustSettings;
 use crate::state::{Readers, replace};
+pub use accusations::accusations;
 pub use denied::{Denied, DeniedCount, DeniedCounts};
 pub use identity_file::{fresh_identity, identity_at};
 pub use list_keeper::{ListSources, keep_list};
@@ -47,6 +50,8 @@ pub struct Trust {
     window: Shared<ReplayWindow>,
     stamps: Shared<Stamps>,
     denied: DeniedCounts,
+    /// What members say of each other.
+    accusations: Shared<Accusations>,
     /// Limits the log: a flood of bogus messages must not become a flood of lines.
     notices: Shared<MessageBudget>,
     /// Where the operator keeps the list, if anywhere.
@@ -94,6 +99,7 @@ impl Trust {
     /// # Errors
     /// A sentence for the operator: a key, or a list of the operator's own, that is no good.
     pub fn open(settings: &TrustSettings, state: Option<&Path>) -> Result<Self, String> {
+        let opened = unix_now();
         let identity = match &settings.identity {
             Some(path) => identity_at(path)?,
             None => fresh_identity()?,
@@ -109,9 +115,10 @@ impl Trust {
             identity,
             membership: Shared::new(membership),
             tls,
-            window: Shared::default(),
+            window: Shared::new(ReplayWindow::opened(opened)),
             stamps: Shared::default(),
             denied: DeniedCounts::default(),
+            accusations: Shared::default(),
             notices: Shared::new(MessageBudget::new(NOTICES_BURST, NOTICES_PER_SECOND)),
             given: settings.members.clone(),
             kept: state.map(|folder| folder.join(LIST_FILE)),
@@ -151,7 +158,7 @@ impl Trust {
     /// Dropped half-way, the connection is closed.
     ///
     /// # Errors
-    /// When the other side does not prove a key.
+    /// When the other side does not prove a key; that is counted, unless the connection broke.
     pub async fn connect(
         &self,
         stream: TcpStream,
@@ -160,8 +167,17 @@ impl Trust {
         let Some(tls) = &self.tls else {
             return Ok((Box::new(stream), Counterpart::Anybody));
         };
-        let (stream, key) = tls.connect(stream, channel).await?;
-        Ok((stream, Counterpart::Key(key)))
+        let address = stream.peer_addr()?;
+        match tls.connect(stream, channel).await {
+            Ok((stream, key)) => Ok((stream, Counterpart::Key(key))),
+            // It died on the way, which is no lie.
+            Err(error) if is_broken(&error) => Err(error),
+            Err(error) => {
+                let what = format!("connection to {address}");
+                self.deny(&what, Denied::NoKey(error.to_string()));
+                Err(error)
+            }
+        }
     }
 
     /// As [`Self::connect`], for a connection that the other side opened.
@@ -345,6 +361,11 @@ impl Trust {
         self.list_trouble.replace(trouble);
     }
 
+    /// Counts what was refused elsewhere.
+    pub fn refuse(&self, what: &str, why: Denied) {
+        self.deny(what, why);
+    }
+
     /// Counts a refusal, and gives it back.
     fn deny(&self, what: &str, why: Denied) -> Denied {
         // That is our own lack, and the status tells of it.
@@ -361,6 +382,17 @@ impl Trust {
 
 fn read(path: &Path) -> Result<String, String> {
     fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))
+}
+
+/// Whether a handshake failed because the connection did.
+fn is_broken(error: &io::Error) -> bool {
+    let kinds = [
+        io::ErrorKind::UnexpectedEof,
+        io::ErrorKind::ConnectionReset,
+        io::ErrorKind::BrokenPipe,
+        io::ErrorKind::TimedOut,
+    ];
+    kinds.contains(&error.kind())
 }
 
 /// Enough to see what is going on, too little to fill a disk.

@@ -16,21 +16,27 @@ use levee_proxy::{OriginKey, Space};
 use levee_trust::{CLOCK_SKEW_MAX, PublicKey, Purpose, Signature};
 use levee_vocab::WebAddress;
 use levee_wire::{Permit, PermitProof};
+use thiserror::Error;
 
 use super::{IntegrityOffice, unix_now};
 
 /// Why a permit counts for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PermitFault {
     /// It is not signed, and in a closed community it must be.
+    #[error("it is not signed, and this community is closed")]
     Unsigned,
     /// Key or signature cannot be read.
+    #[error("its key or its signature is none")]
     Malformed,
     /// The key is not that of this origin, or not the one that was heard first.
+    #[error("its key is not that of the origin")]
     WrongKey,
     /// The signature does not fit.
+    #[error("its signature does not fit")]
     BadSignature,
     /// It was given long ago, or by a clock that is wrong.
+    #[error("it was given long ago, or the clocks of the two machines differ")]
     Stale,
 }
 

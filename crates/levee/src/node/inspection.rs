@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 use super::{Made, Parts, charge, seed};
 use crate::community::Community;
 use crate::integrity::{
-    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, watch_neighbours,
-    watch_orphans,
+    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, keep_accusations,
+    watch_neighbours, watch_orphans,
 };
 
 /// What looks at others, before it is started.
@@ -83,6 +83,12 @@ impl Parts {
             fetcher,
         } = inspection;
         let every = self.settings.integrity.sampling;
+        let period = self.settings.rescue.registry_period;
+        let (trust, registry) = (Arc::clone(&self.trust), community.registry());
+        let accusing = Arc::clone(&office);
+        let accuser = async move {
+            keep_accusations(&accusing, &trust, registry, period).await;
+        };
         let inspector = Inspector::new(InspectorParts {
             office,
             front: Arc::downgrade(front),
@@ -98,6 +104,7 @@ impl Parts {
         let neighbours = watch_neighbours(scene, word, Arc::clone(&charge), (every, seed()));
         vec![
             tokio::spawn(inspector.run()),
+            tokio::spawn(accuser),
             tokio::spawn(neighbours),
             tokio::spawn(watch_orphans(plans, charge, events)),
         ]

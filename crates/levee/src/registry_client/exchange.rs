@@ -11,7 +11,7 @@ use crate::rescue_link::LinkCharge;
 use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 use levee_trust::Deed;
 use levee_wire::registry::{
-    Entry, ProofWord, Reply, ReplyLine, Request, Search, parse_reply_line, split_answer,
+    Accusation, Entry, ProofWord, Reply, ReplyLine, Request, Search, parse_reply_line, split_answer,
 };
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -72,14 +72,25 @@ impl Exchange {
         let entries_max = match request {
             Request::Search(search) => usize::try_from(search.count).unwrap_or(usize::MAX),
             Request::Query(_) => 1,
-            Request::Register(_) | Request::Deregister(_) | Request::Unknown(_) => 0,
+            Request::Accusations => ENTRIES_MAX,
+            Request::Register(_)
+            | Request::Deregister(_)
+            | Request::Accuse(_)
+            | Request::Unknown(_) => 0,
         };
         let answer = self.read_reply(entries_max.min(ENTRIES_MAX)).await?;
         self.check_answer(request, &answer)?;
-        let Answer { entries, count, .. } = answer;
+        let Answer {
+            entries,
+            said,
+            count,
+            ..
+        } = answer;
         Ok(match request {
             Request::Register(_) => Reply::Registered(Duration::from_secs(u64::from(count))),
             Request::Search(_) | Request::Query(_) => Reply::Found(self.believed(entries)),
+            Request::Accuse(_) => Reply::Noted(count),
+            Request::Accusations => Reply::Said(self.proved(said)),
             Request::Deregister(_) | Request::Unknown(_) => Reply::Removed(count),
         })
     }
@@ -104,7 +115,11 @@ impl Exchange {
                 nonce: Some(getrandom::u64().unwrap_or_default()),
                 ..search.clone()
             }),
-            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => request.clone(),
+            Request::Search(_)
+            | Request::Query(_)
+            | Request::Accuse(_)
+            | Request::Accusations
+            | Request::Unknown(_) => request.clone(),
         }
     }
 
@@ -133,6 +148,13 @@ impl Exchange {
         entries
     }
 
+    /// The same of what members say of each other.
+    fn proved(&self, mut said: Vec<Accusation>) -> Vec<Accusation> {
+        let registry = format!("registry {}", self.registry);
+        said.retain(|said| self.trust.check_accusation(said, &registry).is_ok());
+        said
+    }
+
     async fn read_reply(&mut self, max: usize) -> Result<Answer, DirectoryError> {
         let mut answer = Answer::default();
         let mut buffer = [0; 4096];
@@ -157,10 +179,11 @@ impl Exchange {
                     return Err(garbage(self.registry, Nonsense::WrongNumber));
                 }
                 match line {
-                    ReplyLine::Entry(_) if answer.entries.len() >= max => {
+                    ReplyLine::Entry(_) | ReplyLine::Accusation(_) if answer.length() >= max => {
                         return Err(garbage(self.registry, Nonsense::TooManyEntries));
                     }
                     ReplyLine::Entry(entry) => answer.entries.push(entry),
+                    ReplyLine::Accusation(said) => answer.said.push(*said),
                     ReplyLine::Done(count) => {
                         answer.count = count;
                         return Ok(answer);
@@ -198,6 +221,7 @@ fn may_answer(trust: &Trust, other: Counterpart, registry: SocketAddr) -> Result
 #[derive(Default)]
 struct Answer {
     entries: Vec<Entry>,
+    said: Vec<Accusation>,
     count: u32,
     /// Its lines without the signature at the end of the last one, a line end between them.
     lines: String,
@@ -205,6 +229,10 @@ struct Answer {
 }
 
 impl Answer {
+    const fn length(&self) -> usize {
+        self.entries.len() + self.said.len()
+    }
+
     fn note(&mut self, line: &[u8], read: &ReplyLine) {
         let line = String::from_utf8_lossy(line);
         if !self.lines.is_empty() {
@@ -213,7 +241,7 @@ impl Answer {
         let split = match read {
             ReplyLine::Done(_) => split_answer(&line),
             // What stands at the end of an entry is the proof of its site.
-            ReplyLine::Entry(_) | ReplyLine::Refused { .. } => None,
+            ReplyLine::Entry(_) | ReplyLine::Accusation(_) | ReplyLine::Refused { .. } => None,
         };
         let (covered, signed) =
             split.map_or((&*line, None), |(covered, signed)| (covered, Some(signed)));

@@ -123,7 +123,11 @@ impl Keeper {
                 self.offer = None;
                 self.refusal = None;
             }
-            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => {}
+            Request::Search(_)
+            | Request::Query(_)
+            | Request::Accuse(_)
+            | Request::Accusations
+            | Request::Unknown(_) => {}
         }
         let result = self.carry_out(&ask.request).await;
         // Who has given up waiting does not want to know.

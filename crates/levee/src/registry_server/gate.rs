@@ -50,7 +50,13 @@ impl Gate {
                 trust.permits_as(self.asker, &farewell.site, Deed::Register, &what)?;
                 trust.check_farewell(farewell, from)
             }
-            Request::Search(_) | Request::Query(_) | Request::Unknown(_) => {
+            Request::Accuse(accusation) => {
+                let accuser = &accusation.accuser;
+                let what = format!("accusation by {accuser} from {from}");
+                trust.permits_as(self.asker, accuser, Deed::Accuse, &what)?;
+                trust.check_accusation(accusation, from)
+            }
+            Request::Search(_) | Request::Query(_) | Request::Accusations | Request::Unknown(_) => {
                 let what = format!("question from {from}");
                 trust.permits(self.asker, Deed::Search, &what).map(|_| ())
             }

@@ -90,6 +90,7 @@ fn is_true(trust: &Trust, place: &str, message: &Message) -> Believed {
     let checked = match message {
         Message::Entry(told) => trust.check_entry(&told.entry, &told_by()),
         Message::Gone(told) => trust.check_farewell(&told.farewell, &told_by()),
+        Message::Accusation(accusation) => trust.check_accusation(accusation, &told_by()),
         Message::Summary(_) | Message::Sums { .. } | Message::Want { .. } => return Believed::Yes,
         Message::Unknown(_) => return Believed::No,
     };

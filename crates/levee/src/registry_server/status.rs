@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use levee_net::Clock;
-use levee_observe::{MeshStatus, PeerStatus};
+use levee_observe::{MeshStatus, PeerStatus, TrustStatus};
 use levee_registry::{LinkView, Side};
 use levee_trust::Role;
 use tokio::sync::{mpsc, oneshot};
@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::linking::add;
 use super::peers::Peer;
 use super::{Event, Server};
-use crate::trust::unix_now;
+use crate::trust::{accusations, unix_now};
 
 /// Where one can ask a registry how it stands.
 #[derive(Clone)]
@@ -45,6 +45,7 @@ impl Server {
         let mut refused = self.counts.refused.clone();
         self.tally.add_refused(&mut refused);
         let peers = self.peers.all().iter();
+        let trust = self.trust.status(Role::Registry);
         MeshStatus {
             registry: self.own.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -64,10 +65,13 @@ impl Server {
             repaired: sum.repaired,
             refused_from_peers: by_text(view.refused),
             bytes: self.tally.bytes(),
-            trust: self.trust.status(Role::Registry),
             peers: peers
                 .map(|peer| self.peer_status(peer, &view.links))
                 .collect(),
+            trust: trust.map(|trust| TrustStatus {
+                accusations: accusations(self.mesh.accusations()),
+                ..trust
+            }),
         }
     }
 

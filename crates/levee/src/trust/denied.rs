@@ -7,6 +7,8 @@ use levee_trust::{BadSignature, Deed, NotAMember, Role, Stale, UnixMillis};
 use levee_vocab::HostName;
 use thiserror::Error;
 
+use crate::integrity::PermitFault;
+
 /// Why a peer, or a message, is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Denied {
@@ -35,6 +37,15 @@ pub enum Denied {
     /// The connection belongs to one member, the message to another.
     #[error("it is signed by another key than that of the connection")]
     ForeignMessage,
+    /// Somebody accuses who is not there.
+    #[error("it accuses {0}, which is no member")]
+    NobodyAccused(HostName),
+    /// Nobody in an open community can prove who it is.
+    #[error("this community is open: nobody can prove who accuses")]
+    OpenCommunity,
+    /// A permit counts for nothing.
+    #[error("{0}")]
+    Permit(#[from] PermitFault),
     /// TLS has not told a key.
     #[error("it does not speak TLS with a key of its own: {0}")]
     NoKey(String),
@@ -50,9 +61,13 @@ impl Denied {
             Self::Forged(_) => "bad_signature",
             Self::Stale(Stale::TooOld(_)) => "too_old",
             Self::Stale(Stale::FromTheFuture(_)) => "from_the_future",
+            Self::Stale(Stale::BeforeStart(_)) => "before_start",
             Self::Stale(Stale::Replayed) => "replayed",
             Self::Stale(Stale::TooMany) => "too_many",
             Self::ForeignMessage => "foreign_message",
+            Self::NobodyAccused(_) => "nobody_accused",
+            Self::OpenCommunity => "open_community",
+            Self::Permit(why) => why.cause(),
             Self::NoKey(_) => "no_key",
         }
     }

@@ -176,7 +176,12 @@ impl Trust {
         self.check_member(site, &key, Deed::Register)
     }
 
-    fn check_member(&self, site: &HostName, key: &PublicKey, deed: Deed) -> Result<(), Denied> {
+    pub(super) fn check_member(
+        &self,
+        site: &HostName,
+        key: &PublicKey,
+        deed: Deed,
+    ) -> Result<(), Denied> {
         let found = self.roster(|roster| roster.check(site, key, unix_now()));
         let Some(role) = found.transpose()? else {
             return Ok(());
@@ -191,7 +196,7 @@ impl Trust {
         }
     }
 
-    fn sign(&self, purpose: Purpose, text: &str) -> ProofWord {
+    pub(super) fn sign(&self, purpose: Purpose, text: &str) -> ProofWord {
         word(self.identity.sign(purpose, text.as_bytes()))
     }
 }
@@ -199,7 +204,7 @@ impl Trust {
 /// An entry may be as old as it was to live, and no older: a registry may have passed it on late,
 /// but a recorded one is worth nothing. Which of several is the newest, registries know by the
 /// stamp.
-fn check_age(stamp: u64, lives: Duration) -> Result<(), Denied> {
+pub(super) fn check_age(stamp: u64, lives: Duration) -> Result<(), Denied> {
     let (stamp, now) = (UnixMillis(stamp), unix_now());
     let (behind, ahead) = (now.since(stamp), stamp.since(now));
     if behind > lives.saturating_add(CLOCK_SKEW_MAX) {
@@ -216,7 +221,7 @@ fn check_age(stamp: u64, lives: Duration) -> Result<(), Denied> {
 const FAREWELL_AGE_MAX: Duration = Duration::from_secs(3600);
 
 /// The key that `id` names, if it signed `text`.
-fn verify(
+pub(super) fn verify(
     purpose: Purpose,
     id: &ProofWord,
     signature: &ProofWord,
@@ -234,7 +239,7 @@ fn answer_text(nonce: u64, lines: &str) -> String {
 }
 
 /// A key or a signature as it travels.
-fn word(text: impl ToString) -> ProofWord {
+pub(super) fn word(text: impl ToString) -> ProofWord {
     let word = text.to_string().parse();
     word.expect("keys and signatures are of the letters that a proof word may have")
 }

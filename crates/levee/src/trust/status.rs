@@ -3,7 +3,7 @@
 use levee_observe::{TrustRefusal, TrustStatus};
 use levee_trust::{Deed, NotAMember, Role, Roster, SignedList, may};
 
-use super::{Trust, unix_now};
+use super::{Trust, accusations, unix_now};
 
 /// How we stand, with a sentence for the operator where something is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,7 @@ impl Trust {
                 at: one.at.0 / 1000,
             })
             .collect();
+        status.accusations = self.accusations.with(|said| accusations(said));
         status.list_trouble = self.list_trouble().unwrap_or_default();
         Some(status)
     }

@@ -41,7 +41,8 @@ impl LinkTask {
             }
             Err(why) => {
                 self.context.refusals.note(why.cause());
-                tracing::warn!(%origin, why = why.cause(), "a permit counts for nothing");
+                let what = format!("permit of {origin}");
+                self.context.trust.refuse(&what, why.into());
             }
         }
     }
