@@ -1,0 +1,89 @@
+//! Members help each other; strangers, recorded calls and the expelled get nowhere.
+
+use std::time::Duration;
+
+use levee::trust::{Channel, Trust};
+use levee_trust::UnixMillis;
+use levee_vocab::WebAddress;
+use levee_wire::rescue::{Request, Sos};
+
+use super::stage::{Draft, Stage, Typist, WIDE};
+
+pub const ORIGIN: &str = "www.origin.example";
+pub const RESCUE: &str = "www.rescue.example";
+
+/// A call for help of `name` as a line.
+pub fn sos(name: &str, trust: &Trust, asked: &str) -> String {
+    let web = WebAddress {
+        host: name.parse().unwrap(),
+        port: 80,
+    };
+    let address = "127.0.0.1".parse().unwrap();
+    let sos = Sos::new(web, address, Duration::from_secs(600));
+    let signed = trust.signed_sos(sos, &asked.parse().unwrap());
+    format!("1 {}", Request::Sos(signed))
+}
+
+#[test]
+fn members_help_each_other_and_nobody_else_gets_anywhere() {
+    let stage = Stage::of(&[(ORIGIN, "site"), (RESCUE, "site"), ("registry", "registry")]);
+    let registry = stage.starts_registry("registry", &[]);
+    // Neither site has a list: the registry hands it out.
+    let starts = |name| {
+        stage.starts_site(&Draft {
+            name,
+            link: WIDE,
+            registries: &[registry.at],
+            more: "",
+        })
+    };
+    let sites = [starts(ORIGIN), starts(RESCUE)];
+    let [origin, rescue] = sites.each_ref().map(|site| &site.face);
+    origin.reaches("/trust/state", "ok");
+    rescue.reaches("/trust/state", "ok");
+    origin.reaches_words("/candidates", RESCUE);
+    rescue.reaches_words("/candidates", ORIGIN);
+    let address = stage.rescue_address(RESCUE, ORIGIN, &registry);
+    let trust = stage.trust(ORIGIN);
+
+    // A stranger with a key of its own, and one who speaks no TLS.
+    let stranger = stage.trust("www.stranger.example");
+    let mut typist = Typist::connects(&stranger, Channel::Rescue, address);
+    assert!(
+        typist.reads().contains("403 Reject"),
+        "a stranger is told why"
+    );
+    rescue.counts("not_a_member", 1);
+    assert!(!stage.openssl(address, &[]).contains("Verification: OK"));
+    rescue.counts("no_key", 1);
+
+    // A call for help is taken once; recorded it is worth nothing, nor altered, nor elsewhere.
+    let line = sos(ORIGIN, &trust, RESCUE);
+    let mut caller = Typist::connects(&trust, Channel::Rescue, address);
+    let answer = caller.asks(&line);
+    assert!(answer.starts_with("1 200 OK www-vh"), "{answer}");
+    let refused = |line: &str| {
+        let mut typist = Typist::connects(&trust, Channel::Rescue, address);
+        assert_eq!(typist.asks(line), "1 403 Reject", "{line}");
+    };
+    refused(&line);
+    rescue.tells("replayed", 1, "replayed");
+    refused(&sos(ORIGIN, &trust, RESCUE).replace(" 600 ", " 900 "));
+    refused(&sos(ORIGIN, &trust, "www.other.example"));
+    rescue.tells("bad_signature", 2, "call for help of");
+    let late = stage.signed_at(ORIGIN, RESCUE, UnixMillis(1));
+    refused(&late);
+    rescue.counts("too_old", 1);
+
+    // Who is expelled is so everywhere, soon, and its running rescue ends.
+    stage.levee(&["community", "expel", ORIGIN, "--reason", "it altered pages"]);
+    origin.reaches("/trust/state", "out");
+    origin.reaches_words("/trust/cause", "was expelled: it altered pages");
+    rescue.reaches("/trust/serial", "5");
+    assert_eq!(caller.reads_the_rest(), "");
+    let mut typist = Typist::connects(&trust, Channel::Rescue, address);
+    assert!(typist.reads().contains("was expelled: it altered pages"));
+    rescue.tells("expelled", 1, "rescue link from");
+    // Nobody was harmed: the sites serve, and the other member is one.
+    rescue.reaches("/trust/state", "ok");
+}
