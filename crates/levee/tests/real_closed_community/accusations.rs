@@ -120,6 +120,7 @@ fn who_alters_pages_is_expelled_accused_and_when_two_say_so_left_out_until_it_is
     assert!(told.contains("should be sha-256:"), "{told}");
     let told = stage.levee(&["community", "forgive", LIAR, "--admin", &admin]);
     assert!(told.contains("www.liar.example is forgiven"), "{told}");
+    origin.face.reaches("/integrity/expelled", "[]");
     let told = stage.levee(&["community", "expelled", "--admin", &admin]);
     assert_eq!(told, "nobody is expelled");
     // It has taken its word back, so one is left, which is none.
