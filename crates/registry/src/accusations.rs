@@ -2,7 +2,7 @@
 //!
 //! Two members of different domains who both say so are believed, and whom they accuse is left out
 //! of answers to searches. One alone is not, nor are many of one domain, nor anybody who speaks of
-//! his own. It ends by itself a day after it was seen, or when one of the two takes it back, or when
+//! his own. It ends by itself a day after it was seen, when one of the two takes it back, or when
 //! the authority takes an accuser off its list: that list decides in the end.
 //!
 //! Every table is bounded, and each accuser fills only his own part of it: his newest word of so
@@ -58,8 +58,8 @@ const ACCUSERS_MAX: usize = 1000;
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
 impl Accusations {
-    /// Takes a word that has been checked. `clock` is what the calendar shows, in milliseconds since
-    /// 1970.
+    /// Takes a word that has been checked. `clock` is what the calendar shows, in
+    /// milliseconds since 1970.
     pub fn hear(&mut self, now: Timestamp, clock: u64, accusation: Accusation) -> Heard {
         let ahead = Duration::from_millis(accusation.stamp.saturating_sub(clock));
         let age = Duration::from_millis(clock.saturating_sub(accusation.stamp));

@@ -2,9 +2,9 @@
 //!
 //! [`Catalog`] holds the entries, each with its lifetime, sorted by what they offer. [`Registry`]
 //! is what answers requests from it: who may register what, how much, and how long. [`Mesh`] keeps
-//! several registries alike. [`Accusations`] is what members say of those who lie. None opens a socket or reads a clock; the shell carries lines, and an
-//! SLP agent or an external store would hand in the same [`Input`]s and be told the same
-//! [`Change`]s.
+//! several registries alike. [`Accusations`] is what members say of those who lie.
+//! None opens a socket or reads a clock; the shell carries lines, and an SLP agent or an external
+//! store would hand in the same [`Input`]s and be told the same [`Change`]s.
 
 mod accusations;
 mod catalog;

@@ -9,7 +9,7 @@
 //! site -> registry   3 QUERY www.rescue.com
 //! site -> registry   4 DEREGISTER www.rescue.com
 //! site -> registry   5 ACCUSATIONS
-//! registry -> site   5 212 ACCUSE www.origin.com www.liar.com stamp=... url=/ seen=... key=... sig=...
+//! registry -> site   5 212 ACCUSE www.origin.com www.liar.com stamp=... url=/ seen=... key=...
 //! registry -> site   5 200 OK 1
 //! ```
 //!
@@ -17,8 +17,8 @@
 //! carry `stamp=`, and with a proof `key=` and `sig=`. A search may carry `per_domain=`, at most so
 //! many of one domain, and `nonce=`, to which an answer is bound where it is signed.
 //!
-//! A reply is any number of lines with code 210 or 212 and one last line: 200 with a number (seconds
-//! granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
+//! A reply is any number of lines with code 210 or 212 and one last line: 200 with a number
+//! (seconds granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
 //! [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry the same
 //! requests one day.
 

@@ -9,8 +9,8 @@
 //! Only in a closed community: in an open one a name costs nothing, and two are as cheap. We accuse
 //! only whom we have seen ourselves, of whom the list has what was expected beside what was seen;
 //! on other members' word we part from somebody, and they can accuse as well as we. An accusation
-//! is said again in each period, so that a registry that was restarted knows it. What it comes to is
-//! decided in `levee_registry::Accusations`.
+//! is said again in each period, so that a registry that was restarted knows it. What it comes to
+//! is decided in `levee_registry::Accusations`.
 
 use std::time::Duration;
 

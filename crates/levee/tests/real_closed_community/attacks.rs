@@ -1,5 +1,5 @@
-//! Those who have a key and lie: registries, rescue servers, callers, and a member that was removed.
-//! Each is refused and counted, named on the status page, and costs the honest nothing.
+//! Those who have a key and lie: registries, rescue servers, callers, and a removed member. Each
+//! is refused and counted, named on the status page, and costs the honest nothing.
 
 use levee::trust::Channel;
 use levee_vocab::WebAddress;
