@@ -18,9 +18,9 @@
 //! many of one domain, and `nonce=`, to which an answer is bound where it is signed.
 //!
 //! A reply is any number of lines with code 210 or 212 and one last line: 200 with a number
-//! (seconds granted, entries found, entries removed), or a code from 400 with the reason. [`Request`] and
-//! [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry the same
-//! requests one day.
+//! (seconds granted, entries found, entries removed), or a code from 400 with the reason.
+//! [`Request`] and [`Reply`] say nothing of lines or sockets, so SLP or an external store can carry
+//! the same requests one day.
 
 mod accusation;
 mod entry;
