@@ -82,7 +82,7 @@ pub(crate) struct CacheKey {
 enum Entry {
     Object(Arc<Stored>),
     Varies(Arc<VaryNames>),
-    Passes { until: Timestamp },
+    Passes { until: Timestamp, by: KeptBy },
 }
 
 /// What is known about a request's object.
@@ -90,10 +90,19 @@ enum Entry {
 pub(crate) enum Found {
     /// The object, perhaps too old.
     Object(Arc<Stored>),
-    /// Each visitor gets a response of its own, as far as we know.
-    Passes,
+    /// It is not kept here: each visitor gets a response of its own, as far as we know.
+    Passes(KeptBy),
     /// Nothing.
     Nothing,
+}
+
+/// Who may keep what is not kept here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptBy {
+    /// Rescue servers, perhaps: they give a lifetime to what states none.
+    Others,
+    /// Nobody.
+    Nobody,
 }
 
 /// Why an object is not kept.
@@ -237,12 +246,12 @@ impl Cache {
         let _ = self.put(key, Entry::Varies(Arc::clone(names)), cost, &[]);
     }
 
-    /// Notes that the responses for this key are for one visitor each.
-    pub fn note_pass(&self, key: CacheKey, until: Timestamp) {
+    /// Notes that the responses for this key are for one visitor each, and kept by nobody but `by`.
+    pub fn note_pass(&self, key: CacheKey, until: Timestamp, by: KeptBy) {
         let key = key.detached();
         let cost = key.weight();
         let labels = self.labels(&key, &Tags::default());
-        let _ = self.put(key, Entry::Passes { until }, cost, &labels);
+        let _ = self.put(key, Entry::Passes { until, by }, cost, &labels);
     }
 
     fn put(&self, key: CacheKey, value: Entry, cost: usize, labels: &[u64]) -> Result<(), NotKept> {
@@ -302,7 +311,7 @@ impl Cache {
 fn found_at(now: Timestamp) -> impl Fn(Entry) -> Found {
     move |entry| match entry {
         Entry::Object(stored) => Found::Object(stored),
-        Entry::Passes { until } if until > now => Found::Passes,
+        Entry::Passes { until, by } if until > now => Found::Passes(by),
         Entry::Passes { .. } | Entry::Varies(_) => Found::Nothing,
     }
 }

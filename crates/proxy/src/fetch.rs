@@ -157,6 +157,19 @@ impl Fetcher {
         headers: &(impl RequestHeaders + ?Sized),
         now: Timestamp,
     ) -> Option<Arc<Stored>> {
+        match self.look(object, headers, now) {
+            Found::Object(stored) => Some(stored),
+            Found::Passes(_) | Found::Nothing => None,
+        }
+    }
+
+    /// The same, and whether nobody may keep what is not there.
+    pub(crate) fn look(
+        &self,
+        object: ObjectRef<'_>,
+        headers: &(impl RequestHeaders + ?Sized),
+        now: Timestamp,
+    ) -> Found {
         match self.shared.cache.find(object, headers, now) {
             Found::Object(stored) => {
                 let space = object.space;
@@ -166,9 +179,12 @@ impl Fetcher {
                         Wished::AsUsual => self.shared.count_hit(&stored, now),
                         Wished::EvenOld | Wished::Newer => false,
                     };
-                usable.then_some(stored)
+                match usable {
+                    true => Found::Object(stored),
+                    false => Found::Nothing,
+                }
             }
-            Found::Passes | Found::Nothing => None,
+            other @ (Found::Passes(_) | Found::Nothing) => other,
         }
     }
 
@@ -196,7 +212,7 @@ impl Fetcher {
                 });
                 Some(stored)
             }
-            Found::Passes | Found::Nothing => None,
+            Found::Passes(_) | Found::Nothing => None,
         }
     }
 
@@ -335,7 +351,7 @@ impl Shared {
         // Asked again under the lock: the flight may have landed since the core looked.
         let found = self.cache.find(asker.key.borrowed(), &asker.headers, now);
         let stale = match found {
-            Found::Passes => {
+            Found::Passes(_) => {
                 drop(table);
                 return self.ask_private(asker, None, caller);
             }

@@ -73,7 +73,7 @@ fn body_of(cache: &Cache, object: &ObjectKey) -> Option<Bytes> {
             Body::Memory(bytes) => Some(bytes.clone()),
             Body::File { .. } => None,
         },
-        Found::Passes | Found::Nothing => None,
+        Found::Passes(_) | Found::Nothing => None,
     }
 }
 
@@ -195,9 +195,9 @@ fn notes_say_what_is_for_one_and_what_varies() {
         cache.find(object.borrowed(), NOBODY.as_slice(), at)
     };
     let find = |at| of(&site, at);
-    cache.note_pass(key(&site, "/basket"), later);
+    cache.note_pass(key(&site, "/basket"), later, KeptBy::Nobody);
     assert!(matches!(of(&neighbour, now), Found::Nothing));
-    assert!(matches!(find(now), Found::Passes));
+    assert!(matches!(find(now), Found::Passes(KeptBy::Nobody)));
     assert!(matches!(find(later), Found::Nothing));
     cache
         .insert(key(&site, "/basket"), stored(b"x".to_vec()))

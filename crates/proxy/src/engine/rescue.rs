@@ -16,7 +16,7 @@ use super::serve::{Served, Visit};
 use super::visitor::Sent;
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle, Kind};
-use crate::cache::{self, Freshness, Stored};
+use crate::cache::{self, Found, Freshness, KeptBy, Stored};
 use crate::cacheability::Wish;
 use crate::chunked::Incoming;
 use crate::connection::Connection;
@@ -44,6 +44,8 @@ pub(super) struct Wanting {
     pub source: Source,
     /// Whose object it is.
     pub space: Space,
+    /// Who may keep it, as far as is known.
+    pub kept_by: KeptBy,
     /// The origin that we rescue, where it is one's.
     pub origin: Option<Arc<OriginRoute>>,
 }
@@ -118,6 +120,7 @@ impl Core {
         let wanting = Wanting {
             source,
             space: Space::Origin(web.host.clone(), web.port),
+            kept_by: KeptBy::Others,
             origin: Some(Arc::clone(origin)),
         };
         Work::Miss {
@@ -140,18 +143,22 @@ impl Core {
             return Work::Plain(Plain::new(502));
         }
         let site = &site.name.host;
+        let mut kept_by = KeptBy::Others;
         if request.is_get_or_head() && request.upgrade == Upgrade::None {
             let hop = self.hop(connection, request);
-            let work = hop.with_base(&Sent(request.headers), |base| {
+            let found = hop.with_base(&Sent(request.headers), |base| {
                 let object = ObjectRef {
                     space: SpaceRef::Own(site),
                     base,
                     target: request.target.as_bytes(),
                 };
-                self.cached(object, request, None)
+                let fetcher = self.fetcher.as_ref();
+                fetcher.map(|fetcher| fetcher.look(object, request, self.now))
             });
-            if let Some(work) = work {
-                return work;
+            match found {
+                Some(Found::Object(stored)) => return Self::stored_work(stored, request, None),
+                Some(Found::Passes(by)) => kept_by = by,
+                Some(Found::Nothing) | None => {}
             }
         }
         //= RFC 9111 section 5.2.1.7: 504 where nothing is stored. It makes no work, so it is done
@@ -171,6 +178,7 @@ impl Core {
         let wanting = Wanting {
             source,
             space: Space::Own(site.clone()),
+            kept_by,
             origin: None,
         };
         Work::Miss {
@@ -292,6 +300,7 @@ impl Core {
         let Wanting {
             source,
             space,
+            kept_by: _,
             origin,
         } = wanting;
         let origin = origin.as_deref();

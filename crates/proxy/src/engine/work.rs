@@ -15,7 +15,7 @@ use super::copies::copy_work;
 use super::rescue::{Wanting, part_of_cache};
 use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
-use crate::cache::Stored;
+use crate::cache::{KeptBy, Stored};
 use crate::connection::Connection;
 use crate::files::{
     Accepted, Compressed, Conditions, Contents, FileEntry, Found, Job, Judgement, Queued,
@@ -138,7 +138,9 @@ impl Work {
         }
     }
 
-    /// Whether a rescue server could answer it as well, and more than the redirect is saved.
+    /// Whether a rescue server could answer it as well, and more than the redirect is saved. What
+    /// nobody may keep it would fetch through our link for each visitor: then the redirect is added
+    /// and nothing saved.
     pub fn is_shareable(&self) -> bool {
         let is_body = |judgement: &Judgement| match judgement {
             Judgement::Whole | Judgement::Part { .. } | Judgement::Parts(_) => true,
@@ -146,7 +148,7 @@ impl Work {
         };
         match self {
             Self::File { judgement, .. } | Self::Stored { judgement, .. } => is_body(judgement),
-            Self::Miss { .. } => true,
+            Self::Miss { wanting, .. } => wanting.kept_by == KeptBy::Others,
             Self::Plain(_)
             | Self::Proof(_)
             | Self::ToHttps { .. }

@@ -35,6 +35,7 @@ use crate::flight::{
     Asker, BodyReceiver, FetchError, Miss, ObjectKey, Overloaded, Party, Progress, Space, Waiting,
     Waker, lock,
 };
+pub(super) use judgement::kept_by;
 pub use judgement::{PushJudgement, judge_push};
 pub(super) use stream::{PushedHead, Pushing};
 
@@ -254,8 +255,8 @@ impl Shared {
                 return CopyEnd::Held;
             }
             // Pushed, it says for itself whether that has changed.
-            Found::Passes if body.is_none() => return CopyEnd::NotToBeKept,
-            Found::Object(_) | Found::Passes | Found::Nothing => {}
+            Found::Passes(_) if body.is_none() => return CopyEnd::NotToBeKept,
+            Found::Object(_) | Found::Passes(_) | Found::Nothing => {}
         }
         let said = Arc::default();
         let asked = match body {
@@ -290,7 +291,7 @@ impl Shared {
                 Freshness::Fresh | Freshness::Spared | Freshness::Shown => Some(stored),
                 Freshness::Stale => None,
             },
-            Found::Passes | Found::Nothing => None,
+            Found::Passes(_) | Found::Nothing => None,
         }
     }
 
@@ -315,7 +316,7 @@ impl Shared {
             .find(asker.key.borrowed(), &asker.headers, self.now());
         let stale = match found {
             Found::Object(stored) => Some(stored),
-            Found::Passes | Found::Nothing => None,
+            Found::Passes(_) | Found::Nothing => None,
         };
         let (flight, waiting) = self.begin(Party::Shared, caller);
         let ticket = table.admit(&self.settings, &asker.source, &flight, Some(key))?;

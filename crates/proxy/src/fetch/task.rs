@@ -20,7 +20,7 @@ use levee_vocab::{Purge, PurgeKind};
 use tokio::time::timeout;
 
 use super::body::Filling;
-use super::copies::{PushedHead, Pushing};
+use super::copies::{PushedHead, Pushing, kept_by};
 use super::counters::count;
 use super::exchange::Reply;
 use super::homes::{Asked, HomeException};
@@ -30,7 +30,7 @@ use super::request::Intent;
 use super::response::{Recipients, body_end, clean, header_map, refreshed};
 use super::table::Ticket;
 use super::{Caller, Excluded, Shared};
-use crate::cache::{CacheKey, Stored};
+use crate::cache::{CacheKey, KeptBy, Stored};
 use crate::cacheability::{
     Answer, Audience, BodyEnd, Credentials, Decision, Keeping, Late, Policy, Sharing, VaryNames,
     decide, named_targets, unshared_in,
@@ -175,7 +175,7 @@ impl Fetch {
         };
         match decide(&answer, &self.policy()) {
             Decision::Pass => {
-                self.note_pass(&reply);
+                self.note_pass(&reply, kept_by(&answer));
                 self.turned_out_private(reply, Excluded::ResponseIsForOne)
                     .await
             }
@@ -193,7 +193,7 @@ impl Fetch {
             Decision::Store(keeping) if self.is_too_large(&reply) => {
                 count(&self.shared.tally.unkept);
                 drop(keeping);
-                self.note_pass(&reply);
+                self.note_pass(&reply, KeptBy::Others);
                 self.turned_out_private(reply, Excluded::ResponseIsForOne)
                     .await
             }
@@ -258,11 +258,12 @@ impl Fetch {
         }
     }
 
-    /// Remembers that the responses for this key are for one visitor each.
-    fn note_pass(&self, reply: &Reply) {
+    /// Remembers that the responses for this key are for one visitor each, and kept by nobody but
+    /// `by`.
+    fn note_pass(&self, reply: &Reply, by: KeptBy) {
         let until = reply.arrival.at + self.shared.settings.pass_lifetime;
         if let Some(key) = self.ticket.key.clone() {
-            self.shared.cache.note_pass(key, until);
+            self.shared.cache.note_pass(key, until, by);
         }
     }
 

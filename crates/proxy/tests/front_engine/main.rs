@@ -22,6 +22,7 @@ mod tls;
 mod trailers;
 mod tunnels;
 mod unix;
+mod unkept;
 mod upstream;
 mod visitors;
 mod way_back;

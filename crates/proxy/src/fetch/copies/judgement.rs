@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use super::super::response::{body_end, content_length};
+use crate::cache::KeptBy;
 use crate::cacheability::{Answer, Credentials, Decision, Policy, decide};
 use crate::flight::Purpose;
 
@@ -70,6 +71,17 @@ pub(super) fn may_be_a_copy(answer: &Answer<'_>, policy: &Policy) -> bool {
             Decision::Store(keeping) => !keeping.lifetime.is_zero(),
             Decision::ShareOnce { .. } | Decision::PassWithCredentials | Decision::Pass => false,
         }
+}
+
+/// Who may keep the response to a visitor without credentials that the cache of its own site does
+/// not keep. An error says nothing of what comes when it is over.
+pub(in crate::fetch) fn kept_by(answer: &Answer<'_>) -> KeptBy {
+    let is_error = answer.status.is_client_error() || answer.status.is_server_error();
+    let is_usual = answer.credentials == Credentials::None && !is_error;
+    match is_usual && decide(answer, &policy()) == Decision::Pass {
+        true => KeptBy::Nobody,
+        false => KeptBy::Others,
+    }
 }
 
 fn varies_by_coding_only(headers: &HeaderMap) -> bool {
