@@ -101,6 +101,19 @@ pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What signatures and digests cost.
+pub fn signing_cost(workspace: &Workspace) -> Result<(), Failure> {
+    let call = [
+        "run",
+        "--release",
+        "--package",
+        "levee",
+        "--example",
+        "signing_cost",
+    ];
+    run(&mut cargo(workspace, &call))
+}
+
 /// What the object cache keeps beside other policies, or what it weighs under churn.
 pub fn cache_bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let call = [

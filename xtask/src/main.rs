@@ -111,7 +111,7 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "bench",
-        arguments: "[cost | peers [OPTION...] | eviction [TRACE] | memory]",
+        arguments: "[cost | signing | peers [OPTION...] | eviction [TRACE] | memory]",
         does: "what a request costs, beside other servers; what the cache keeps and weighs",
         needs: Needs::File("crates/proxy/examples/request_cost/main.rs"),
         run: bench::run,

@@ -13,6 +13,7 @@ use tracing::{info, warn};
 
 use super::exchange::Exchange;
 use super::{DirectoryError, NONE_YET, RegistryClientSettings};
+use crate::trust::Denied;
 
 /// A request on its way to the registry.
 #[derive(Debug)]
@@ -164,7 +165,10 @@ impl Keeper {
             match result {
                 Ok(reply) => {
                     self.note_success(registry, request);
-                    return Ok(reply);
+                    return Ok(match finds_nobody(request, &reply) {
+                        true => self.ask_others(registry, request).await.unwrap_or(reply),
+                        false => reply,
+                    });
                 }
                 Err(error) => {
                     self.note_failure(registry, &error, request);
@@ -176,6 +180,29 @@ impl Keeper {
             }
         }
         Err(failure.unwrap_or_else(|| self.none_known()))
+    }
+
+    /// What another registry finds, where the one that we use finds nobody. It may be empty since
+    /// its restart, or cut off; or it leaves out everybody, against which no signature helps.
+    async fn ask_others(&self, asked: SocketAddr, request: &Request) -> Option<Reply> {
+        for registry in self.places() {
+            if registry == asked || self.rest_left(registry).is_some() {
+                continue;
+            }
+            let asking = async {
+                let mut exchange = Exchange::open(&self.settings, registry).await.ok()?;
+                exchange.ask(request).await.ok()
+            };
+            let reply = timeout(self.settings.exchange_wait / 2, asking).await;
+            let Ok(Some(reply)) = reply else { continue };
+            if !finds_nobody(request, &reply) {
+                let what = format!("search at registry {asked}");
+                let why = Denied::LeftOut { registry };
+                self.settings.trust.refuse(&what, why);
+                return Some(reply);
+            }
+        }
+        None
     }
 
     fn none_known(&self) -> DirectoryError {
@@ -326,6 +353,14 @@ impl Keeper {
         let (until, _) = self.away.get(&registry)?;
         let left = until.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
+    }
+}
+
+/// Whether this is a search, and its answer is empty.
+fn finds_nobody(request: &Request, reply: &Reply) -> bool {
+    match (request, reply) {
+        (Request::Search(_), Reply::Found(found)) => found.is_empty(),
+        (_, _) => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is refused in a closed community, why, and how often.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use levee_net::Shared;
 use levee_trust::{BadSignature, Deed, NotAMember, Role, Stale, UnixMillis};
@@ -43,6 +44,12 @@ pub enum Denied {
     /// Nobody in an open community can prove who it is.
     #[error("this community is open: nobody can prove who accuses")]
     OpenCommunity,
+    /// A registry finds nobody, and another one does.
+    #[error("it finds nobody, and the registry at {registry} does")]
+    LeftOut {
+        /// The other one.
+        registry: SocketAddr,
+    },
     /// A permit counts for nothing.
     #[error("{0}")]
     Permit(#[from] PermitFault),
@@ -67,6 +74,7 @@ impl Denied {
             Self::ForeignMessage => "foreign_message",
             Self::NobodyAccused(_) => "nobody_accused",
             Self::OpenCommunity => "open_community",
+            Self::LeftOut { .. } => "left_out",
             Self::Permit(why) => why.cause(),
             Self::NoKey(_) => "no_key",
         }

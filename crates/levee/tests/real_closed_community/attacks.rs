@@ -6,7 +6,7 @@ use levee_vocab::WebAddress;
 use levee_wire::registry::{Proof, Request};
 
 use super::members::{ORIGIN, RESCUE, sos};
-use super::players::{Conduct, Crowd, Liar, Player, VisitEnd, answers_in_clear};
+use super::players::{Conduct, Crowd, Liar, Player, VisitEnd, answers_in_clear, until};
 use super::stage::{Draft, Registry, Site, Stage, THIN, Typist, WIDE, offer_of};
 
 const THIRD: &str = "www.third.example";
@@ -92,6 +92,28 @@ fn a_registry_that_alters_and_invents_entries_is_believed_in_none_of_them() {
     honest
         .face
         .reaches_words("/trust/refused", "registry at 127.0.0.1");
+}
+
+#[test]
+fn where_a_registry_leaves_out_everybody_the_next_one_is_asked() {
+    let stage = Stage::of(&[
+        (ORIGIN, "site"),
+        (RESCUE, "site"),
+        ("registry", "registry"),
+        ("liar", "registry"),
+    ]);
+    let honest = stage.starts_registry("registry", &[]);
+    let liar = Liar::starts(stage.trust("liar"), stage.list());
+    stage.registers(RESCUE, "127.0.0.1:7401".parse().unwrap(), &honest);
+    let asker = stage.trust(ORIGIN);
+    // On a busy machine the first may be late, and then the second is asked first.
+    until("a search at the next registry", || {
+        let found = stage.finds(&asker, &[liar.at, honest.at]);
+        let denied = asker.denied().all();
+        let named = format!("search at registry {}", liar.at);
+        let is_named = denied.iter().any(|(_, one)| one.last.contains(&named));
+        is_named && found == [RESCUE]
+    });
 }
 
 #[test]

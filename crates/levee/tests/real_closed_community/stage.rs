@@ -202,6 +202,16 @@ impl Stage {
         found.unwrap().unwrap().rescue
     }
 
+    /// Whom somebody with the key of `trust` finds who knows these registries.
+    pub fn finds(&self, trust: &Arc<Trust>, registries: &[SocketAddr]) -> Vec<String> {
+        let own = "www.origin.example".parse().unwrap();
+        let known = fixed(registries.to_vec());
+        let settings = RegistryClientSettings::new(known, own, Arc::clone(trust), 1);
+        let found = runtime().block_on(async { RegistryClient::start(settings).search(9).await });
+        let found = found.unwrap_or_default().into_iter();
+        found.map(|one| one.site.host.to_string()).collect()
+    }
+
     /// A client of the registry, to be made inside of a runtime.
     pub fn client(&self, name: &str, registry: &Registry) -> impl Fn() -> RegistryClient + use<> {
         let (own, trust, at) = (name.parse().unwrap(), self.trust(name), registry.at);
