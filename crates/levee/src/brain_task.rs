@@ -384,6 +384,10 @@ impl BrainTask {
             registry,
             alias_names: self.community.as_ref().map(Community::alias_names),
             rescue_messages_refused: self.community.as_ref().map_or(0, Community::refused),
+            state_trouble: self
+                .state
+                .as_ref()
+                .map_or_else(String::new, StateFolder::trouble),
         };
         let view = self.brain.view();
         self.board

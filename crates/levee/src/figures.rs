@@ -74,6 +74,8 @@ pub struct Surroundings<'a> {
     pub alias_names: Option<AliasNamesStatus>,
     /// Rescue messages refused.
     pub rescue_messages_refused: u64,
+    /// Why the state folder could not be written the last time; empty where it could.
+    pub state_trouble: String,
 }
 
 impl Figures {

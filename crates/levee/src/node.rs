@@ -9,6 +9,7 @@ mod face;
 mod inspection;
 mod made;
 mod purge_office;
+mod reach;
 mod sockets;
 
 use std::net::{IpAddr, SocketAddr};
@@ -33,9 +34,10 @@ use self::certificates::{CertificateBoard, Ordering};
 use self::face::Face;
 use self::made::{
     access_log, admin_limits, copied, fetch_settings, find_registries, https_ports, https_seen,
-    interface_speed, kept, list_sources, own_address, private_addresses, sites, start_dns, trust,
+    interface_speed, kept, list_sources, private_addresses, sites, start_dns, trust,
 };
 use self::purge_office::PurgeOffice;
+use self::reach::own_address;
 use self::sockets::{Sockets, bind};
 use crate::admin::{self, StatusSource};
 use crate::brain_task::{BrainTask, Order};
@@ -108,6 +110,7 @@ impl Node {
     pub async fn build(mut settings: Settings, inherited: &Inherited) -> Result<Self, String> {
         let cores = cores(&settings);
         let (https, offer) = Https::open(&settings)?.unzip();
+        let address = own_address(&mut settings)?;
         let sockets = bind(&settings, https.as_ref(), cores, inherited).await?;
         if settings.site.port == 0 {
             // Where there are only sockets in the file system, a proxy in front has the true one.
@@ -121,7 +124,6 @@ impl Node {
             host: settings.site.name.clone(),
             port: settings.site.port,
         };
-        let address = own_address(&settings)?;
         let link = settings.link.rate.unwrap_or_else(interface_speed);
         let parameters = settings
             .parameters(web.port, address, link)

@@ -12,8 +12,10 @@ mod whole_file;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use levee_control::AliasRecord;
+use levee_net::Shared;
 use levee_vocab::WebAddress;
 use thiserror::Error;
 
@@ -22,17 +24,19 @@ pub use whole_file::{Readers, replace};
 const FILE: &str = "aliases";
 const HEADER: &str = "# levee aliases 1: number alias origin port, and its port for https";
 
-/// The state folder.
+/// The state folder. Clones are the same folder.
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
+    /// Why the last file could not be written; empty where it could.
+    trouble: Arc<Shared<String>>,
 }
 
 /// What can go wrong with the state folder.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// The folder or the file cannot be read or written.
-    #[error("cannot use state folder {path}: {error}; give it to the user that runs levee")]
+    #[error("cannot use state folder {path}: {error}{}", way_out(error))]
     Io {
         /// The folder.
         path: PathBuf,
@@ -51,6 +55,17 @@ pub enum StateError {
     },
 }
 
+/// What an operator can do about `error`.
+fn way_out(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::StorageFull {
+        "; make room on its disk"
+    } else if error.kind() == io::ErrorKind::PermissionDenied {
+        "; give it to the user that runs levee"
+    } else {
+        ""
+    }
+}
+
 impl StateFolder {
     /// Opens the folder and makes it if need be.
     ///
@@ -61,7 +76,14 @@ impl StateFolder {
             path: path.into(),
             error,
         })?;
-        Ok(Self { path: path.into() })
+        let trouble = Arc::default();
+        let path = path.into();
+        Ok(Self { path, trouble })
+    }
+
+    /// Why the last file could not be written, in a sentence; empty where it could.
+    pub fn trouble(&self) -> String {
+        self.trouble.with(|trouble| trouble.clone())
     }
 
     /// Where it is.
@@ -138,10 +160,13 @@ impl StateFolder {
             fs::rename(&fresh, self.path.join(file))?;
             File::open(&self.path)?.sync_all()
         };
-        write().map_err(|error| StateError::Io {
+        let written = write().map_err(|error| StateError::Io {
             path: self.path.clone(),
             error,
-        })
+        });
+        let trouble = written.as_ref().err().map(ToString::to_string);
+        self.trouble.replace(trouble.unwrap_or_default());
+        written
     }
 
     /// The text of `file` of the folder; none where there is no such file.
@@ -209,6 +234,26 @@ mod tests {
             state.aliases().expect("two lines"),
             vec![record(1), record(2)]
         );
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_until_it_can() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = StateFolder::open(folder.path()).expect("the folder is there");
+        let in_the_way = folder.path().join(FILE);
+        fs::create_dir(&in_the_way).expect("a folder where the file should be");
+        state
+            .remember(&[record(1)])
+            .expect_err("nothing is written");
+        let shown = state.clone();
+        assert!(
+            shown.trouble().contains("cannot use state folder"),
+            "{}",
+            shown.trouble()
+        );
+        fs::remove_dir(&in_the_way).expect("removed");
+        state.remember(&[record(1)]).expect("room on the disk");
+        assert_eq!(shown.trouble(), "");
     }
 
     #[test]

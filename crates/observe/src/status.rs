@@ -205,6 +205,9 @@ pub struct HelpStatus {
     pub refused: Vec<RefusedSite>,
     /// Calls that were refused since the start, by kind.
     pub refused_calls: BTreeMap<String, u64>,
+    /// Why nobody can be helped: what a rescue server must remember cannot be written. Empty where
+    /// it can.
+    pub state_trouble: String,
 }
 
 /// A site that was not helped.

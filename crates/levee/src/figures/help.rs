@@ -36,6 +36,7 @@ impl Figures {
             refused_calls: kinds
                 .map(|(&kind, &calls)| (kind.to_owned(), calls))
                 .collect(),
+            state_trouble: surroundings.state_trouble.clone(),
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::made::{copied, sites};
 use super::purge_office::PurgeOffice;
+use super::reach::is_widened;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
 use crate::dns::{Dns, NewZone};
@@ -133,7 +134,7 @@ fn keep_chosen_ports(settings: &mut Settings, old: &Settings) {
         settings.site.port = old.site.port;
     }
     if let (Some(new), Some(old)) = (&mut settings.community, &old.community)
-        && new.rescue_listen.port() == 0
+        && (new.rescue_listen.port() == 0 || is_widened(new.rescue_listen, old.rescue_listen))
     {
         new.rescue_listen = old.rescue_listen;
     }

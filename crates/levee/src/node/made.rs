@@ -2,7 +2,7 @@
 //!
 //! One function a part, so that what a setting leads to is found in one place.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, watch};
 use super::{Parts, seed};
 use crate::admin::AdminLimits;
 use crate::brain_task::Order;
-use crate::community_socket::address_towards;
 use crate::dns::{self, Dns, NameSockets};
 use crate::drill::DrillOffice;
 use crate::https::HttpsPorts;
@@ -32,40 +31,6 @@ use crate::trust::{ListSources, Trust};
 
 /// What an interface that does not tell its speed is taken for: 100 Mbit/s.
 const UNKNOWN_LINK: ByteRate = ByteRate::from_kilobytes(12_500);
-
-/// Where others reach this server: as configured, else from where it reaches its registry.
-pub(super) fn own_address(settings: &Settings) -> Result<IpAddr, String> {
-    let Some(community) = &settings.community else {
-        return Ok(IpAddr::from([127, 0, 0, 1]));
-    };
-    match community.address {
-        Some(address) => Ok(address),
-        None => {
-            let list = &community.registries.list;
-            towards_any(list).map_err(|error| {
-                let places = list.join(", ");
-                format!(
-                    "cannot tell which address leads from {places} to this server: {error}; set \
-                     community.address"
-                )
-            })
-        }
-    }
-}
-
-/// The address from which the first of these that has one is reached.
-fn towards_any(places: &[String]) -> std::io::Result<IpAddr> {
-    let mut trouble = std::io::ErrorKind::NotFound.into();
-    for place in places {
-        let found = place.to_socket_addrs().map(|mut found| found.next());
-        match found.map(|found| found.map(address_towards)) {
-            Ok(Some(Ok(address))) => return Ok(address),
-            Ok(Some(Err(error))) | Err(error) => trouble = error,
-            Ok(None) => {}
-        }
-    }
-    Err(trouble)
-}
 
 /// Starts to look for the registries of our community.
 pub(super) fn find_registries(settings: &Settings) -> KnownRegistries {

@@ -12,10 +12,18 @@ const LINES_MAX: usize = 12;
 pub(super) fn section(html: &mut Html, status: &Status) {
     let help = &status.help;
     let is_limited = help.given_max.is_some() || help.member_given_max.is_some();
-    if help.given == 0 && help.refused.is_empty() && !is_limited {
+    let is_sound = help.state_trouble.is_empty();
+    if help.given == 0 && help.refused.is_empty() && !is_limited && is_sound {
         return;
     }
     html.markup("<section><h2>Given to others</h2><p>");
+    if !is_sound {
+        html.markup(
+            "<strong>Nobody can be helped: no alias is given out that a restart would forget. ",
+        )
+        .text(&help.state_trouble)
+        .markup("</strong>.</p><p>");
+    }
     given(html, help);
     html.markup("</p>");
     sites(html, help);
