@@ -16,6 +16,7 @@
 //! The protocol is instant-acme's (record 0034); what it deliberately does not do: revoke, and
 //! change the account's key.
 
+mod advice;
 mod authority;
 mod challenge;
 mod error;

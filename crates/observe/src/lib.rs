@@ -38,7 +38,7 @@ pub use page::{STYLE_CSS, render_page, render_registry_page};
 pub use status::{
     AccusationStatus, AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision,
     DnsStatus, DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus,
-    Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, Peer,
+    Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, OrderCount, Peer,
     PeerStatus, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal,
     TrustStatus, UpstreamStatus,
 };

@@ -4,6 +4,7 @@
 //! atomics beside it could only drift from the other faces. The reference page in `docs/` is made
 //! from the same table.
 
+mod certificates;
 mod copies;
 mod crawlers;
 mod dns;

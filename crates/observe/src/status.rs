@@ -5,6 +5,7 @@
 //! counters are since the start of the process, times are Unix seconds. A field that is absent
 //! reads as zero, so that `levee top` understands an older server.
 
+mod certificate;
 mod mesh;
 mod trust;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use certificate::{CertificateStatus, OrderCount};
 pub use mesh::{MeshBytes, MeshStatus, PeerStatus};
 pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
 
@@ -282,22 +284,6 @@ pub struct TlsStatus {
     pub handshakes_tls13: u64,
     /// When the first certificate expires, in seconds since 1970.
     pub certificate_expires: Option<f64>,
-}
-
-/// A name whose certificate is ordered and renewed by itself (ACME).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CertificateStatus {
-    /// The name; one may begin with `*.`.
-    pub name: String,
-    /// `missing`, `ordering`, `valid` or `expired`.
-    pub state: String,
-    /// When the certificate in force expires, in Unix seconds.
-    pub expires: Option<f64>,
-    /// When the next one is ordered, in Unix seconds; none means at once.
-    pub next_attempt: Option<f64>,
-    /// Why the last attempt failed, in a sentence; empty after one that did not.
-    pub problem: String,
 }
 
 /// One application behind the site.

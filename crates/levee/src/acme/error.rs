@@ -119,6 +119,26 @@ impl AcmeError {
         }
     }
 
+    /// The same in one word, for metrics.
+    pub const fn cause(&self) -> &'static str {
+        match self {
+            Self::Unreachable { .. } => "unreachable",
+            Self::Roots(_) => "roots",
+            Self::RateLimited(_) => "rate_limited",
+            Self::Refused { .. } => "refused",
+            Self::CheckFailed { .. } => "check_failed",
+            Self::NotOffered(_) => "not_offered",
+            Self::NoZone(_)
+            | Self::Record { .. }
+            | Self::RecordElsewhere { .. }
+            | Self::RecordNotShown(_) => "dns",
+            Self::Store(_) => "disk",
+            Self::DamagedAccount(_) => "account",
+            Self::Certificate(_) => "unusable",
+            Self::TooSlow(_) => "too_slow",
+        }
+    }
+
     fn told(problem: &Problem) -> Self {
         let (kind, detail) = words(problem);
         match kind.as_str() {

@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use instant_acme::CertificateIdentifier;
 use levee_net::Shared;
-use levee_observe::CertificateStatus;
+use levee_observe::{CertificateStatus, OrderCount};
 use tokio::sync::watch;
 
+use super::advice::{Advice, identifier};
 use super::authority::Authority;
 use super::challenge::{Boards, Way};
 use super::error::AcmeError;
@@ -62,16 +64,35 @@ pub trait Swap: Send + Sync {
 /// One name.
 struct Kept {
     standing: Standing,
+    /// When the authority is asked again when it wants the certificate to be renewed; none means
+    /// now.
+    next_question: Option<SystemTime>,
     /// How many ways of showing that the name is ours have failed.
     ways_failed: u32,
-    /// Why the last attempt failed.
-    problem: String,
+    /// Why the last attempt failed, in a sentence and in a word.
+    problem: (String, &'static str),
+    /// Orders, by what became of them.
+    orders: BTreeMap<&'static str, u64>,
+}
+
+/// What is done for a name, in this order where both are due: an authority that wants to be left
+/// alone for longer than usual is heard first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Errand {
+    Ask,
+    Order,
 }
 
 /// The longest look away.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 /// The same while a record is to be taken out of DNS: a name server that was away comes back.
 const TIDY_REST: Duration = Duration::from_secs(60);
+/// How soon an authority that gave no advice is asked again.
+const QUESTION_REST: Duration = Duration::from_secs(6 * 3600);
+/// How the metrics call a certificate that came.
+const ISSUED: &str = "issued";
+/// How they call one that came and cannot be shown.
+const NOT_IN_FORCE: &str = "not_in_force";
 
 impl Keeper {
     /// A keeper for the names in the settings in force.
@@ -94,14 +115,20 @@ impl Keeper {
     pub async fn run(mut self) {
         loop {
             let wait = match self.next() {
+                Some((name, Errand::Ask, None)) => {
+                    self.ask(&name).await;
+                    continue;
+                }
                 // An order that a kill cut short is gone on with before its record goes: the
                 // authority may be looking.
-                Some((name, None)) => {
+                Some((name, Errand::Order, None)) => {
                     self.renew(&name).await;
                     self.tidy_up().await;
                     continue;
                 }
-                Some((_, Some(due))) => due.duration_since(SystemTime::now()).unwrap_or_default(),
+                Some((_, _, Some(due))) => {
+                    due.duration_since(SystemTime::now()).unwrap_or_default()
+                }
                 None => SLEEP_MAX,
             };
             let longest = self.tidy_up().await;
@@ -111,14 +138,25 @@ impl Keeper {
         }
     }
 
-    /// The name that is due first, and when; none means now.
-    fn next(&self) -> Option<(CertificateName, Option<SystemTime>)> {
+    /// What is due first, and when; none means now.
+    fn next(&self) -> Option<(CertificateName, Errand, Option<SystemTime>)> {
         let now = SystemTime::now();
-        let due = |kept: &Kept| kept.standing.due().filter(|due| *due > now);
-        let all = self.names.iter().map(|(name, kept)| (name, due(kept)));
+        let later = |due: Option<SystemTime>| due.filter(|due| *due > now);
+        let is_in_force = |kept: &Kept| {
+            let lifetime = kept.standing.lifetime;
+            lifetime.is_some_and(|lifetime| lifetime.until > now)
+        };
+        let all = self.names.iter();
+        let errands = all.flat_map(|(name, kept)| {
+            let order = (later(kept.standing.due()), Errand::Order, name);
+            let question = (later(kept.next_question), Errand::Ask, name);
+            [order]
+                .into_iter()
+                .chain(is_in_force(kept).then_some(question))
+        });
         // None is less than any time.
-        let (name, due) = all.min_by_key(|(_, due)| *due)?;
-        Some((name.clone(), due))
+        let (due, errand, name) = errands.min()?;
+        Some((name.clone(), errand, due))
     }
 
     async fn sleep(&mut self, time: Duration) -> Woken {
@@ -146,13 +184,16 @@ impl Keeper {
         for name in self.settings.iter().flat_map(|acme| &acme.names) {
             let kept = old.remove(name).map(|mut kept| {
                 kept.standing.end_rest();
+                kept.next_question = None;
                 kept
             });
             let lifetime = self.parts.swap.lifetime(name);
             let fresh = || Kept {
                 standing: Standing::new(lifetime, jitter()),
+                next_question: None,
                 ways_failed: 0,
-                problem: String::new(),
+                problem: <_>::default(),
+                orders: BTreeMap::new(),
             };
             self.names.insert(name.clone(), kept.unwrap_or_else(fresh));
         }
@@ -165,21 +206,70 @@ impl Keeper {
         let Some(kept) = self.names.get_mut(name) else {
             return;
         };
-        match done {
+        let now = SystemTime::now();
+        let result = match done {
             Ok(()) => {
                 tracing::info!(%name, "a new certificate is in force");
-                kept.standing.note_success(lifetime);
-                kept.problem.clear();
+                kept.standing.note_success(now, lifetime);
+                kept.next_question = None;
+                kept.problem = <_>::default();
+                ISSUED
             }
             Err(failure) => {
-                let now = SystemTime::now();
                 kept.standing.note_failure(now, failure.retry_after);
                 tracing::warn!(%name, "no certificate: {}", failure.problem);
                 kept.ways_failed += failure.ways_failed;
-                kept.problem = failure.problem;
+                kept.problem = (failure.problem, failure.cause);
+                failure.cause
+            }
+        };
+        *kept.orders.entry(result).or_default() += 1;
+        self.tell("");
+    }
+
+    /// Asks the authority when it wants the certificate for `name` to be renewed.
+    async fn ask(&mut self, name: &CertificateName) {
+        let asked = self.advice(name).await;
+        let now = SystemTime::now();
+        let Some(kept) = self.names.get_mut(name) else {
+            return;
+        };
+        match asked {
+            Ok(Some(advice)) => {
+                let before = kept.standing.due();
+                kept.standing.window = advice.window;
+                kept.next_question = Some(now + advice.again);
+                if let Some(why) = advice.why.filter(|_| kept.standing.due() != before) {
+                    tracing::info!(%name, why, "the authority says when it wants it renewed");
+                }
+            }
+            Ok(None) => self.ask_nothing_for(Advice::NONE.again),
+            // What it said before stays. Whether it is there at all is seen by the next order.
+            Err(failure) => {
+                tracing::debug!(%name, "no advice from the authority: {}", failure.problem);
+                self.ask_nothing_for(QUESTION_REST);
             }
         }
         self.tell("");
+    }
+
+    /// What one name was not told, the others are not told either.
+    fn ask_nothing_for(&mut self, rest: Duration) {
+        let next = SystemTime::now() + rest;
+        for kept in self.names.values_mut() {
+            kept.next_question = Some(next);
+        }
+    }
+
+    async fn advice(&self, name: &CertificateName) -> Result<Option<Advice>, Failure> {
+        match (&self.settings, self.parts.store.files(name)) {
+            (Some(acme), Some(files)) => {
+                let authority = authority(acme).await?;
+                let client = self.client(acme, &authority);
+                Ok(client.advice(&files.certificate).await?)
+            }
+            (None, _) | (_, None) => Ok(None),
+        }
     }
 
     async fn obtain(&self, name: &CertificateName) -> Result<(), Failure> {
@@ -188,15 +278,10 @@ impl Keeper {
         };
         let failed = self.names.get(name).map_or(0, |kept| kept.ways_failed);
         let way = Way::choose(acme, name, failed);
-        // A new way each time, so that a root that was replaced is read.
-        let root = acme.root.clone();
-        let authority = tokio::task::spawn_blocking(move || Authority::new(root.as_deref()));
-        let authority = authority.await.map_err(Failure::of)??;
+        let authority = authority(acme).await?;
         let client = Client {
-            settings: acme,
-            store: &self.parts.store,
-            boards: &self.parts.boards,
-            authority: &authority,
+            replaces: self.replaced(name),
+            ..self.client(acme, &authority)
         };
         let done = client.obtain(name, way).await;
         done.map_err(|error| Failure {
@@ -207,6 +292,22 @@ impl Keeper {
         let settings = Arc::clone(&self.parts.settings.borrow());
         let swapped = tokio::task::spawn_blocking(move || swap.swap(&settings));
         swapped.await.map_err(Failure::of)?.map_err(Failure::of)
+    }
+
+    fn client<'a>(&'a self, acme: &'a AcmeSettings, authority: &'a Authority) -> Client<'a> {
+        Client {
+            settings: acme,
+            store: &self.parts.store,
+            boards: &self.parts.boards,
+            authority,
+            replaces: None,
+        }
+    }
+
+    /// What the next certificate for `name` replaces, where the authority gives advice.
+    fn replaced(&self, name: &CertificateName) -> Option<CertificateIdentifier<'static>> {
+        self.names.get(name)?.standing.window?;
+        identifier(&self.parts.store.files(name)?.certificate)
     }
 
     /// Takes records out of DNS that nobody needs any more, and says how soon to look again.
@@ -239,8 +340,9 @@ impl Keeper {
         let all = self.names.iter();
         let all = all.map(|(name, kept)| {
             let mut status = kept.status(name.to_string(), busy);
-            if status.problem.is_empty() {
-                status.problem = self.left_for(name).unwrap_or_default();
+            if let Some(problem) = self.left_for(name).filter(|_| status.problem.is_empty()) {
+                status.problem = problem;
+                status.cause = "dns".to_owned();
             }
             status
         });
@@ -266,14 +368,32 @@ impl Kept {
             name,
             expires: self.standing.lifetime.map(|lifetime| unix(lifetime.until)),
             next_attempt: self.standing.due().map(unix),
-            problem: self.problem.clone(),
+            problem: self.problem.0.clone(),
+            cause: self.problem.1.to_owned(),
+            orders: self.orders.iter().map(count).collect(),
         }
     }
+}
+
+fn count((result, count): (&&'static str, &u64)) -> OrderCount {
+    OrderCount {
+        result: (*result).to_owned(),
+        count: *count,
+    }
+}
+
+/// A new way to the authority each time, so that a root that was replaced is read.
+async fn authority(acme: &AcmeSettings) -> Result<Authority, Failure> {
+    let root = acme.root.clone();
+    let authority = tokio::task::spawn_blocking(move || Authority::new(root.as_deref()));
+    Ok(authority.await.map_err(Failure::of)??)
 }
 
 /// Why an attempt has failed.
 struct Failure {
     problem: String,
+    /// The same in one word.
+    cause: &'static str,
     /// How long the authority wants to be left alone.
     retry_after: Option<Duration>,
     /// 1 where another way of showing that the name is ours may do better.
@@ -284,6 +404,7 @@ impl Failure {
     fn of(problem: impl ToString) -> Self {
         Self {
             problem: problem.to_string(),
+            cause: NOT_IN_FORCE,
             retry_after: None,
             ways_failed: 0,
         }
@@ -298,6 +419,7 @@ impl From<AcmeError> for Failure {
         );
         Self {
             ways_failed: u32::from(is_way),
+            cause: error.cause(),
             ..Self::of(error)
         }
     }

@@ -8,8 +8,9 @@
 use std::time::Duration;
 
 use instant_acme::{
-    Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, Error, ExternalAccountKey,
-    Identifier, NewAccount, NewOrder, Order, OrderStatus, RetryPolicy,
+    Account, AccountCredentials, AuthorizationStatus, CertificateIdentifier, ChallengeStatus,
+    Error, ExternalAccountKey, Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem,
+    RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 
@@ -26,6 +27,8 @@ pub(super) struct Client<'a> {
     pub store: &'a CertificateStore,
     pub boards: &'a Boards,
     pub authority: &'a Authority,
+    /// The certificate that the next one replaces, where the authority wants to know.
+    pub replaces: Option<CertificateIdentifier<'static>>,
 }
 
 /// Longest that an order may take from its first message to its last.
@@ -66,12 +69,12 @@ impl Client<'_> {
         done
     }
 
-    fn told(&self, error: &Error) -> AcmeError {
+    pub(super) fn told(&self, error: &Error) -> AcmeError {
         AcmeError::of(error, &self.settings.directory)
     }
 
     /// The account that was kept, or a new one.
-    async fn account(&self) -> Result<Account, AcmeError> {
+    pub(super) async fn account(&self) -> Result<Account, AcmeError> {
         let directory = &self.settings.directory;
         let builder = || Account::builder_with_http(Box::new(self.authority.clone()));
         if let Some(text) = self.store.account(directory)? {
@@ -129,11 +132,30 @@ impl Client<'_> {
         // Where there is no room, the authority need not be troubled.
         self.store.note_order(name, &pending)?;
         let identifiers = [Identifier::Dns(name.to_string())];
-        let order = account.new_order(&NewOrder::new(&identifiers)).await;
+        let order = self.place(account, &identifiers).await;
         let order = order.map_err(|error| self.told(&error))?;
         pending.url = order.url().to_owned();
         self.store.note_order(name, &pending)?;
         Ok((order, pending))
+    }
+
+    /// Places the order, as one that replaces a certificate where there is one.
+    async fn place(&self, account: &Account, names: &[Identifier]) -> Result<Order, Error> {
+        if let Some(replaced) = &self.replaces {
+            let order = NewOrder::new(names).replaces(replaced.clone());
+            let placed = account.new_order(&order).await;
+            // It has been replaced already, the authority has forgotten it, or knows nothing of
+            // replacing: then as usual.
+            //= RFC 9773 section 5
+            let is_final = match &placed {
+                Err(Error::Api(problem)) => !is_about_replacing(problem),
+                other => other.is_ok(),
+            };
+            if is_final {
+                return placed;
+            }
+        }
+        account.new_order(&NewOrder::new(names)).await
     }
 
     async fn finish(
@@ -205,6 +227,11 @@ impl Client<'_> {
             detail: "the order has failed, and nobody says why".into(),
         }
     }
+}
+
+fn is_about_replacing(problem: &Problem) -> bool {
+    let kind = problem.r#type.as_deref().unwrap_or_default();
+    kind.ends_with(":alreadyReplaced") || kind.ends_with(":malformed")
 }
 
 fn signing_request(name: &CertificateName, key: &KeyPair) -> Result<Vec<u8>, rcgen::Error> {

@@ -1,5 +1,5 @@
-//! When to order a certificate: at once where there is none, else when two thirds of its time are
-//! over, and after a failure not before a rest.
+//! When to order a certificate: at once where there is none, else when the authority advises it or
+//! two thirds of its time are over, and after a failure not before a rest.
 //!
 //! Pure: the time is an argument. The rests follow what authorities allow (five failed checks of a
 //! name in an hour): 1 minute, 3, 9, 27, 81, and so on up to half a day. A certificate that is
@@ -16,11 +16,24 @@ pub struct Lifetime {
     pub until: SystemTime,
 }
 
+/// When an authority wants a certificate to be renewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    /// Not before.
+    pub from: SystemTime,
+    /// Not after.
+    pub until: SystemTime,
+}
+
 /// How it stands with one name.
 #[derive(Clone, Debug)]
 pub(super) struct Standing {
     /// Of the certificate in force; none while there is none.
     pub lifetime: Option<Lifetime>,
+    /// What the authority advises for it.
+    pub window: Option<Window>,
+    /// When such advice made us order one before its time.
+    advised_at: Option<SystemTime>,
     /// Attempts in a row that failed.
     failures: u32,
     rest_until: Option<SystemTime>,
@@ -36,12 +49,25 @@ const REST_MAX: Duration = Duration::from_secs(12 * 3600);
 const REST_GROWTH: u32 = 3;
 /// Renewal begins when this part of a lifetime is left, and up to a tenth of it earlier.
 const LEFT: f64 = 1.0 / 3.0;
+/// Whatever an authority advises, a certificate is renewed while this part of its time is left.
+const LEFT_MIN: f64 = 1.0 / 10.0;
+/// An authority that always wants another certificate gets four orders a day.
+const ADVISED_REST: Duration = Duration::from_secs(6 * 3600);
+
+impl Lifetime {
+    fn part(self, share: f64) -> Duration {
+        let whole = self.until.duration_since(self.from);
+        whole.unwrap_or_default().mul_f64(share)
+    }
+}
 
 impl Standing {
     /// Nothing was tried yet. `jitter` is 0 to 1.
     pub fn new(lifetime: Option<Lifetime>, jitter: f64) -> Self {
         Self {
             lifetime,
+            window: None,
+            advised_at: None,
             failures: 0,
             rest_until: None,
             jitter,
@@ -50,18 +76,32 @@ impl Standing {
 
     /// When the next attempt is due; none means at once.
     pub fn due(&self) -> Option<SystemTime> {
-        let renewal = self.lifetime.map(|lifetime| {
-            let whole = lifetime
-                .until
-                .duration_since(lifetime.from)
-                .unwrap_or_default();
-            let left = whole.mul_f64(LEFT * (1.0 + self.jitter / 10.0));
-            lifetime.until - left
-        });
+        let renewal = self.advised().or_else(|| self.usual());
         match (renewal, self.rest_until) {
             (Some(renewal), Some(rest)) => Some(renewal.max(rest)),
             (renewal, rest) => renewal.or(rest),
         }
+    }
+
+    /// When a third of the time is left.
+    fn usual(&self) -> Option<SystemTime> {
+        let lifetime = self.lifetime?;
+        Some(lifetime.until - lifetime.part(LEFT * (1.0 + self.jitter / 10.0)))
+    }
+
+    /// A moment in the authority's window.
+    //= RFC 9773 section 4.2: "select a uniform random time within the suggested window"
+    fn advised(&self) -> Option<SystemTime> {
+        let (lifetime, window) = (self.lifetime?, self.window?);
+        let length = window.until.duration_since(window.from).unwrap_or_default();
+        let moment = window.from + length.mul_f64(self.jitter);
+        let latest = lifetime.until - lifetime.part(LEFT_MIN);
+        let rested = self.advised_at.map(|at| at + ADVISED_REST);
+        Some(
+            rested
+                .map_or(moment, |rested| rested.max(moment))
+                .min(latest),
+        )
     }
 
     /// An attempt failed at `now`; the authority may have said how long to rest.
@@ -79,9 +119,13 @@ impl Standing {
         self.rest_until = Some(now + rest.max(wanted.unwrap_or_default()));
     }
 
-    /// A certificate came.
-    pub fn note_success(&mut self, lifetime: Option<Lifetime>) {
-        *self = Self::new(lifetime, self.jitter);
+    /// A certificate came at `now`.
+    pub fn note_success(&mut self, now: SystemTime, lifetime: Option<Lifetime>) {
+        let was_early = self.usual().is_some_and(|usual| now < usual);
+        *self = Self {
+            advised_at: was_early.then_some(now),
+            ..Self::new(lifetime, self.jitter)
+        };
     }
 
     /// Somebody wants it tried again at once.
@@ -113,6 +157,38 @@ mod tests {
         assert_eq!(standing.due(), Some(from + DAY * 60));
         let other = Standing::new(standing.lifetime, 1.0);
         assert_eq!(other.due(), Some(from + DAY * 57));
+    }
+
+    #[test]
+    fn what_an_authority_advises_comes_before_our_own_third_or_after_it() {
+        let (from, mut standing) = ninety_days();
+        standing.jitter = 0.5;
+        for (first, last, due) in [(10, 12, 11), (80, 80, 80), (100, 200, 81)] {
+            let (first, last) = (from + DAY * first, from + DAY * last);
+            standing.window = Some(Window {
+                from: first,
+                until: last,
+            });
+            assert_eq!(standing.due(), Some(from + DAY * due));
+        }
+    }
+
+    #[test]
+    fn an_authority_that_always_wants_another_certificate_gets_four_a_day() {
+        let (from, mut standing) = ninety_days();
+        let past = Window {
+            from: from - DAY,
+            until: from,
+        };
+        standing.window = Some(past);
+        let now = from + DAY;
+        assert!(standing.due().is_some_and(|due| due < now), "at once");
+        standing.note_success(now, standing.lifetime);
+        standing.window = Some(past);
+        assert_eq!(standing.due(), Some(now + DAY / 4));
+        // One that came in its time says nothing of the next.
+        standing.note_success(from + DAY * 70, standing.lifetime);
+        assert_eq!(standing.advised_at, None);
     }
 
     #[test]

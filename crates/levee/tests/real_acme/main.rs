@@ -2,6 +2,7 @@
 //! with after a kill.
 #![allow(clippy::unwrap_used)]
 
+mod advice;
 #[path = "../browser.rs"]
 mod browser;
 mod community;
@@ -82,8 +83,15 @@ fn what_an_authority_refuses_is_told_and_tried_in_another_way() {
     levee.reload();
     let status = levee.wait_for_status("does port 80 of the name lead to this server");
     assert!(status.contains("checked the name by http-01"), "{status}");
+    assert!(status.contains("\"cause\":\"check_failed\""), "{status}");
     levee.reload();
     levee.wait_for_certificate(&place);
+    levee.wait_for_status("\"cause\":\"\"");
+    let metrics = levee.metrics();
+    for result in ["check_failed", "issued"] {
+        let line = format!("_orders_total{{name=\"site.test\",result=\"{result}\"}} 1\n");
+        assert!(metrics.contains(&line), "{line}{metrics}");
+    }
 }
 
 #[test]

@@ -56,7 +56,7 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -67,6 +67,11 @@ impl Place {
             self.port,
             self.path("ca.pem").display()
         )
+    }
+
+    /// Where it listens.
+    pub const fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn root_file(&self) -> PathBuf {

@@ -53,8 +53,6 @@ fn a_record_that_a_killed_server_left_in_dns_shows_that_the_name_is_ours_and_goe
     levee.wait_for_certificate(&place);
     bind.wait_for_no_record("site.test");
     levee.wait_for_status("\"problem\":\"\"");
-    // The authority looked while nobody was there, and was content.
-    assert!(!place.log().contains("set INVALID"), "{}", place.log());
 }
 
 #[test]

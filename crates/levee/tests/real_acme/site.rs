@@ -157,6 +157,10 @@ impl Levee {
         self.ask(&[], &format!("http://{}/status.json", self.admin))
     }
 
+    pub fn metrics(&self) -> String {
+        self.ask(&[], &format!("http://{}/metrics", self.admin))
+    }
+
     pub fn page(&self) -> String {
         self.ask(&[], &format!("http://{}/", self.admin))
     }

@@ -6,8 +6,8 @@
 use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
 use super::{
-    Metric, copies, crawlers, dns, drills, fetches, help, homes, integrity, log, mesh, purges,
-    trust, upstreams, way_back,
+    Metric, certificates, copies, crawlers, dns, drills, fetches, help, homes, integrity, log,
+    mesh, purges, trust, upstreams, way_back,
 };
 
 /// Every metric, in the order in which they are shown.
@@ -502,6 +502,7 @@ pub(super) const METRICS: &[Metric] = &[
             }
         },
     },
+    certificates::ORDERS,
     Metric {
         name: "levee_cache_bytes",
         kind: Gauge,
