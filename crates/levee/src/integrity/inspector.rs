@@ -198,46 +198,56 @@ impl Inspector {
     /// What a visitor gets there, judged.
     async fn look(&mut self, helper: &Helper, target: &str) -> Sight {
         let guise = Guise(self.random.within(0..64) as usize);
-        (self.parts.charge)(look::LOOK_BYTES);
-        let place = (&helper.alias, helper.address);
-        let before = self.own(helper, target, guise).await;
-        let (page, pace) = look::delivered(place, target, guise).await;
+        let (page, pace) = self.visit(helper, (target, guise)).await;
         let sight = match page {
-            Some(page) => self.judge(helper, (target, guise), &page, before).await,
+            Some(page) => self.judge(helper, (target, guise), &page).await,
             None => Sight::nothing(pace),
         };
         self.parts.office.looks.note(sight.look);
         sight
     }
 
-    async fn judge(
-        &self,
-        helper: &Helper,
-        (target, guise): (&str, Guise),
-        page: &Page,
-        before: Option<Digest>,
-    ) -> Sight {
-        let look = match look::standing(page, &self.key, &self.parts.site, target) {
+    async fn visit(&self, helper: &Helper, wanted: (&str, Guise)) -> (Option<Page>, Pace) {
+        (self.parts.charge)(look::LOOK_BYTES);
+        let place = (&helper.alias, helper.address);
+        look::delivered(place, wanted.0, wanted.1).await
+    }
+
+    async fn judge(&self, helper: &Helper, wanted: (&str, Guise), page: &Page) -> Sight {
+        match look::standing(page, &self.key, &self.parts.site, wanted.0) {
+            // Ours is not read: while a crowd is here, that takes its time and its part of our link.
+            Standing::Authentic => Sight::of(Look::Authentic, page, None),
+            Standing::Forged => {
+                let ours = self.own(helper, wanted).await;
+                Sight::of(Look::Forged, page, ours)
+            }
+            Standing::Unsigned => self.compare(helper, wanted).await,
+        }
+    }
+
+    /// A page without a signature, once more between two readings of ours.
+    async fn compare(&self, helper: &Helper, wanted: (&str, Guise)) -> Sight {
+        let before = self.own(helper, wanted).await;
+        let (page, pace) = self.visit(helper, wanted).await;
+        let Some(page) = page else {
+            return Sight::nothing(pace);
+        };
+        let look = match look::standing(&page, &self.key, &self.parts.site, wanted.0) {
             Standing::Authentic => Look::Authentic,
             Standing::Forged => Look::Forged,
             Standing::Unsigned => {
-                let after = self.own(helper, target, guise).await;
+                let after = self.own(helper, wanted).await;
                 match (before, after) {
-                    (Some(before), Some(after)) if before == after => look::compared(page, after),
+                    (Some(before), Some(after)) if before == after => look::compared(&page, after),
                     (_, _) => Look::Nothing,
                 }
             }
         };
-        Sight {
-            look,
-            pace: Pace::Timely,
-            seen: Some(page.digest),
-            expected: before,
-        }
+        Sight::of(look, &page, before)
     }
 
     /// The digest of what we have ourselves; none where a rescue server would not keep it.
-    async fn own(&self, helper: &Helper, target: &str, guise: Guise) -> Option<Digest> {
+    async fn own(&self, helper: &Helper, (target, guise): (&str, Guise)) -> Option<Digest> {
         let front = self.parts.front.upgrade()?;
         let stream = front.visit(Errand::Look(helper.address.ip())).ok()?;
         drop(front);
@@ -257,6 +267,15 @@ impl Inspector {
 }
 
 impl Sight {
+    const fn of(look: Look, page: &Page, expected: Option<Digest>) -> Self {
+        Self {
+            look,
+            pace: Pace::Timely,
+            seen: Some(page.digest),
+            expected,
+        }
+    }
+
     const fn nothing(pace: Pace) -> Self {
         Self {
             look: Look::Nothing,
