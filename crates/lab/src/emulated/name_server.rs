@@ -37,36 +37,52 @@ pub struct NameServer {
 
 impl NameServer {
     /// Starts it on `host` with files in `folder`: the zone `zone`, in which each of `sites` has
-    /// the address of its host. Waits until it answers.
+    /// the address of its host, and empty `others`. Waits until it answers.
     pub fn start(
         host: &Host,
         folder: &Path,
         (zone, sites): (&str, &[(String, &Host)]),
+        others: &[&str],
     ) -> Result<Self, LabError> {
         fs::create_dir_all(folder).map_err(LabError::machine("make a name server's folder"))?;
         let write = |name: &str, text: String| {
             fs::write(folder.join(name), text).map_err(LabError::machine("write a zone"))
         };
         let secret = KEY.rsplit(':').next().unwrap_or_default();
+        let zones: String = [zone]
+            .iter()
+            .chain(others)
+            .map(|zone| {
+                format!(
+                    "zone \"{zone}\" {{ type primary; file \"{zone}.db\"; \
+                     allow-update {{ key levee; }}; }};\n"
+                )
+            })
+            .collect();
         write(
             "named.conf",
             format!(
                 "options {{ directory \".\"; listen-on port {PORT} {{ any; }};\n\
                  listen-on-v6 {{ none; }}; pid-file none; session-keyfile \"session.key\";\n\
                  lock-file none; recursion no; dnssec-validation no; notify no; }};\n\
-                 controls {{ }};\nkey \"levee\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n\
-                 zone \"{zone}\" {{ type primary; file \"zone.db\"; allow-update {{ key levee; }}; }};\n"
+                 controls {{ }};\nkey \"levee\" {{ algorithm hmac-sha256; secret \"{secret}\"; }};\n{zones}"
             ),
         )?;
-        let mut records = format!(
-            "$TTL 1\n@ SOA ns.{zone}. admin.{zone}. 1 60 30 3600 1\n@ NS ns.{zone}.\n\
-             ns.{zone}. A {}\n",
-            host.address
-        );
+        let head = |zone: &str| {
+            format!(
+                "$TTL 1\n@ SOA ns.{zone}. admin.{zone}. 1 60 30 3600 1\n@ NS ns.{zone}.\n\
+                 ns.{zone}. A {}\n",
+                host.address
+            )
+        };
+        for other in others {
+            write(&format!("{other}.db"), head(other))?;
+        }
+        let mut records = head(zone);
         for (site, home) in sites {
             records += &format!("{site}. A {}\n", home.address);
         }
-        write("zone.db", records)?;
+        write(&format!("{zone}.db"), records)?;
         let server = Self {
             _program: Program::start(host, folder, NAMED)?,
             address: (host.address, PORT).into(),
@@ -85,6 +101,16 @@ impl NameServer {
             self.address,
             key.display(),
             ttl.as_secs()
+        ))
+    }
+
+    /// What a site is told to register its aliases in `zone`, as a table of its settings.
+    pub fn alias_settings(&self, key: &Path, zone: &str) -> Result<String, LabError> {
+        fs::write(key, KEY).map_err(LabError::machine("write a key"))?;
+        Ok(format!(
+            "[dns]\nalias_server = \"{}\"\nalias_zone = \"{zone}\"\nalias_key = \"{}\"\n",
+            self.address,
+            key.display()
         ))
     }
 

@@ -126,6 +126,7 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, way: Way) -> Result<P
         network.host("nameserver"),
         &folder.join("nameserver"),
         (SITES, &[(site.clone(), network.host(SOURCE))]),
+        &[],
     )?;
     let mut more = format!(
         "[rescue]\nregistry_period = \"1 s\"\nobject_ttl = \"2 h\"\nredirects = {}\n\n\

@@ -94,7 +94,7 @@ fn crowd_rows(network: &Network, story: &Story) -> Vec<Row> {
             certificates as f64,
         )
         .judged_by(Goal::AtLeast(1.0)),
-        Row::told("shop had its certificate after", "s", seconds),
+        Row::told("all certificates were there after", "s", seconds),
     ]
 }
 
@@ -314,8 +314,9 @@ fn method(story: &Story) -> Vec<String> {
             .to_owned(),
         "news is asked by HTTP through 20 resolvers and BIND, which takes its updates; it is killed, \
          and later started again. shop is asked by HTTPS, with a certificate that it got from pebble \
-         by ACME; a site with HTTPS is not put into DNS, so its customers follow redirects to aliases \
-         with certificates of their own, which they verify."
+         by ACME; a site with HTTPS is not put into DNS, so its customers follow redirects to aliases. \
+         Those who help have wildcard certificates for them from pebble, by dns-01 through BIND, and \
+         customers verify each."
             .to_owned(),
         format!(
             "Both liars are members by the authority's list. boaster says that its link is \

@@ -64,12 +64,11 @@ pub struct Town<'a> {
     /// BIND.
     pub name_server: NameServer,
     authority: CertificateAuthority,
-    certificates: PathBuf,
     registries: Vec<Option<Process>>,
     sites: Vec<Option<Site>>,
     face: Option<Process>,
-    /// When `shop`, the last of all, was started.
-    pub shop_began: Instant,
+    /// When the first site was started.
+    pub began: Instant,
 }
 
 /// A process that is killed is gone at once; this is for a machine that is busy.
@@ -97,6 +96,7 @@ impl<'a> Town<'a> {
             network.host("nameserver"),
             &folder.join("nameserver"),
             (SITES, &homes),
+            &[ALIASES],
         )?;
         let certificates = certify(&desk, network)?;
         let authority = start_authority(network, &folder, &certificates, &name_server)?;
@@ -108,18 +108,17 @@ impl<'a> Town<'a> {
             desk,
             name_server,
             authority,
-            certificates,
             registries: Vec::new(),
             sites: Vec::new(),
             face: None,
-            shop_began: Instant::now(),
+            began: Instant::now(),
         };
         for number in 0..REGISTRIES.len() {
             let registry = town.start_registry(number)?;
             town.registries.push(Some(registry));
         }
+        town.began = Instant::now();
         for member in MEMBERS {
-            town.shop_began = Instant::now();
             let site = town.start_site(member)?;
             town.sites.push(Some(site));
         }
@@ -139,12 +138,9 @@ impl<'a> Town<'a> {
         }
     }
 
-    /// Files with the certificate authorities that visitors believe.
+    /// Files with the certificate authorities that visitors believe: pebble alone.
     pub fn believed(&self) -> Vec<PathBuf> {
-        vec![
-            self.authority.root.clone(),
-            self.certificates.join("root.pem"),
-        ]
+        vec![self.authority.root.clone()]
     }
 
     /// The files of a site's visitors.
@@ -287,14 +283,12 @@ impl<'a> Town<'a> {
         Ok(match part {
             Part::Alterer => String::new(),
             Part::Neighbour | Part::Boaster => {
-                let file = |end: &str| {
-                    let stem = format!("_.{name}.{ALIASES}.{end}");
-                    self.certificates.join(stem).display().to_string()
-                };
+                let key = self.servers.home(name).join("dns.key");
+                let dns = self.name_server.alias_settings(&key, ALIASES)?;
+                let acme = self.authority.settings();
                 format!(
-                    "[tls]\nlisten = [\"{address}:443\"]\ncertificate = \"{}\"\nkey = \"{}\"\n",
-                    file("pem"),
-                    file("key")
+                    "[tls]\nlisten = [\"{address}:443\"]\n\n{acme}challenge = \"dns-01\"\n\
+                     names = [\"*.{name}.{ALIASES}\"]\n\n{dns}"
                 )
             }
             Part::Newspaper => {
@@ -309,17 +303,8 @@ impl<'a> Town<'a> {
     }
 }
 
-/// Certificates for the aliases of those who help by HTTPS, and for the certificate authority
-/// itself.
+/// A certificate for the certificate authority itself.
 fn certify(desk: &Desk, network: &Network) -> Result<PathBuf, LabError> {
-    for Member(name, part) in MEMBERS {
-        match part {
-            Part::Neighbour | Part::Boaster => {
-                desk.certify(&[&format!("*.{name}.{ALIASES}")])?;
-            }
-            Part::Alterer | Part::Newspaper | Part::Shop => {}
-        }
-    }
     let host = network.host("authority");
     let (address, watched_at) = (host.address.to_string(), host.watched_at.to_string());
     desk.certify(&[&address, &watched_at])
