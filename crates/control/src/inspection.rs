@@ -160,10 +160,12 @@ impl Inspection {
         };
         record.late = Some(late);
         let too_many = if another_is_timely { 1 } else { LATE_MAX };
-        match late >= too_many {
-            true => NextStep::Part,
-            false => NextStep::Nothing,
+        if late < too_many {
+            return NextStep::Nothing;
         }
+        // Its visitors go to the others, who may become slow by that: they are looked at anew.
+        self.records.values_mut().for_each(|one| one.late = None);
+        NextStep::Part
     }
 
     /// The look at the same page after its purge; `first` is what was seen before.
@@ -291,6 +293,9 @@ mod tests {
         assert_eq!(paced(&quick, Pace::Timely), NextStep::Nothing);
         assert_eq!(paced(&slow, Pace::Timely), NextStep::Nothing);
         assert_eq!(paced(&slow, Pace::Late), NextStep::Part);
+        // The one that has all visitors now is not parted from for that.
+        assert_eq!(paced(&quick, Pace::Late), NextStep::Nothing);
+        assert_eq!(paced(&quick, Pace::Timely), NextStep::Nothing);
     }
 
     #[test]

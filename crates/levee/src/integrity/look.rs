@@ -231,7 +231,57 @@ pub fn compared(page: &Page, otherwise: Digest) -> Look {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    /// How a page comes from a server that says `answer` to whoever asks, and then nothing.
+    async fn pace_of(answer: &'static str) -> (Option<Page>, Pace) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).await.unwrap();
+            assert!(length > 0);
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let alias = "vh1.alice.test:80".parse().unwrap();
+        let delivered = delivered((&alias, address), "/", Guise(0)).await;
+        server.abort();
+        delivered
+    }
+
+    #[tokio::test]
+    async fn a_page_that_comes_at_once_is_timely_and_so_is_a_refusal() {
+        let (page, pace) = pace_of("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
+        assert!(page.is_some());
+        assert_eq!(pace, Pace::Timely);
+        let (page, pace) = pace_of("HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n").await;
+        assert!(page.is_none());
+        assert_eq!(pace, Pace::Timely);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_or_only_begins_is_late() {
+        for answer in ["", "HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\nhi"] {
+            let (page, pace) = pace_of(answer).await;
+            assert!(page.is_none());
+            assert_eq!(pace, Pace::Late);
+        }
+    }
+
+    #[tokio::test]
+    async fn where_nobody_listens_a_visitor_waits_for_nothing() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        drop(listener);
+        let alias = "vh1.alice.test:80".parse().unwrap();
+        let (_, pace) = delivered((&alias, address), "/", Guise(0)).await;
+        assert_eq!(pace, Pace::Late);
+    }
 
     #[tokio::test]
     async fn a_server_that_never_answers_is_not_waited_for() {

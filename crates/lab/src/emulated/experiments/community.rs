@@ -57,6 +57,8 @@ const PAGE_BYTES: usize = 8_000;
 /// `shop` fourteen.
 const BEFORE: f64 = 3.0;
 const VISITORS: f64 = 30.0;
+/// A crowd grows: at first there is this part of it.
+const GROWING: f64 = 0.4;
 const CUSTOMERS: f64 = 12.0;
 /// Resolvers between the visitors and BIND.
 const RESOLVERS: usize = 20;
@@ -68,6 +70,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Timetable {
     /// Before the crowd.
     calm: f64,
+    /// While the crowd of `news` grows.
+    grow: f64,
     /// The first registry is killed.
     kill: f64,
     /// The third one is cut off.
@@ -85,6 +89,7 @@ impl Timetable {
         match form {
             Form::Full => Self {
                 calm: 10.0,
+                grow: 20.0,
                 kill: 20.0,
                 cut: 30.0,
                 heal: 90.0,
@@ -93,6 +98,7 @@ impl Timetable {
             },
             Form::Compressed => Self {
                 calm: 2.0,
+                grow: 15.0,
                 kill: 5.0,
                 cut: 7.0,
                 heal: 20.0,
@@ -101,6 +107,7 @@ impl Timetable {
             },
             Form::Shortest => Self {
                 calm: 0.5,
+                grow: 1.0,
                 kill: 1.0,
                 cut: 1.5,
                 heal: 2.5,
@@ -218,7 +225,11 @@ fn play(
     let crowd = by_name(
         network,
         town,
-        &[(BEFORE, times.calm), (VISITORS, times.death)],
+        &[
+            (BEFORE, times.calm),
+            (GROWING * VISITORS, times.grow),
+            (VISITORS, times.death - times.grow),
+        ],
     );
     let after = by_name(network, town, &[(VISITORS, times.after)]);
     let length = times.death + times.after;
