@@ -215,7 +215,7 @@ impl Inspector {
 
     async fn judge(&self, helper: &Helper, wanted: (&str, Guise), page: &Page) -> Sight {
         match look::standing(page, &self.key, &self.parts.site, wanted.0) {
-            // Ours is not read: while a crowd is here, that takes its time and its part of our link.
+            // Ours is not read: in a crowd that takes its time, and its part of our link.
             Standing::Authentic => Sight::of(Look::Authentic, page, None),
             Standing::Forged => {
                 let ours = self.own(helper, wanted).await;

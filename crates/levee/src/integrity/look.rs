@@ -236,6 +236,13 @@ mod tests {
 
     use super::*;
 
+    fn alias() -> WebAddress {
+        WebAddress {
+            host: "vh1.alice.test".parse().unwrap(),
+            port: 80,
+        }
+    }
+
     /// How a page comes from a server that says `answer` to whoever asks, and then nothing.
     async fn pace_of(answer: &'static str) -> (Option<Page>, Pace) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -248,7 +255,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).await.unwrap();
             std::future::pending::<()>().await;
         });
-        let alias = "vh1.alice.test:80".parse().unwrap();
+        let alias = alias();
         let delivered = delivered((&alias, address), "/", Guise(0)).await;
         server.abort();
         delivered
@@ -278,7 +285,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let alias = "vh1.alice.test:80".parse().unwrap();
+        let alias = alias();
         let (_, pace) = delivered((&alias, address), "/", Guise(0)).await;
         assert_eq!(pace, Pace::Late);
     }

@@ -13,9 +13,10 @@
 //! rescue servers into its name (`docs/guide/dns.md`), since they have no certificate for it. So
 //! `news` is asked by HTTP, has its name in BIND, and dies; `shop` is asked by HTTPS with a
 //! certificate that it got from pebble, and its customers follow redirects to aliases, for which
-//! the others have got wildcards from pebble, by records that they put into BIND. Every member is one by the authority's list, the liars too: they have
-//! keys, and lie all the same. The figures are drawn from three witnesses: the visitors, who know
-//! every byte of each page; the status pages; and BIND.
+//! the others have got wildcards from pebble, by records that they put into BIND. Every member is
+//! one by the authority's list, the liars too: they have keys, and lie all the same. The figures
+//! are drawn from three witnesses: the visitors, who know every byte of each page; the status
+//! pages; and BIND.
 
 mod desk;
 mod eyes;
@@ -191,8 +192,8 @@ fn path(number: usize) -> String {
     format!("/page-{number}.html")
 }
 
-/// The first glance at which those in need know whom to ask, and everybody has the certificates that
-/// it orders.
+/// The first glance at which those in need know whom to ask, and everybody has the certificates
+/// that it orders.
 fn wait_for_everybody(eyes: &Eyes) -> Result<Glance, LabError> {
     let others = MEMBERS.len() - 2;
     let since = (Instant::now(), PATIENCE);
