@@ -1,29 +1,26 @@
-//! `fuzz TARGET`: libFuzzer on one of our parsers, guided by coverage, with the stable compiler.
+//! `fuzz TARGET`: libFuzzer on our parsers, guided by coverage, with the stable compiler.
 //!
 //! `fuzz/` is a workspace of its own, because its builds carry the instrumentation of LLVM and link
-//! libFuzzer, which is C++. What covers new code is added to `fuzz/corpus/TARGET`; what breaks a
-//! property is put into `fuzz/crashes/TARGET`, where an ordinary test finds it from then on.
+//! libFuzzer, which is C++. `fuzz/instrument` stands before the compiler and asks for it in the
+//! crates whose parsers are tried. What covers new code is added to `fuzz/corpus/TARGET`; what
+//! breaks a property is put into `fuzz/crashes/TARGET`, where an ordinary test finds it from then
+//! on. Of several targets each core tries one at a time.
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::thread;
 
 use crate::command::{Failure, capture, cargo, run as run_command};
 use crate::workspace::{Workspace, failed};
 
-/// What LLVM is asked for: counters at every edge, the table of their places, and the operands of
-/// comparisons. All of it are stable options; only sanitizers would need a nightly compiler.
-const INSTRUMENTATION: &str = "-Cpasses=sancov-module \
-     -Cllvm-args=-sanitizer-coverage-level=4 \
-     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-     -Cllvm-args=-sanitizer-coverage-pc-table \
-     -Cllvm-args=-sanitizer-coverage-trace-compares \
-     -Ccodegen-units=1 --cfg fuzzing";
-/// How long each target is tried by `test`.
-const TEST_SECONDS: u32 = 20;
-const USAGE: &str = "fuzz TARGET [--time 60s]; the targets are the files of fuzz/targets";
+/// How long each target is tried by `test`: what is broken again is found at once, from the corpus;
+/// what is new is looked for by the nightly form, `fuzz all --time 60s`.
+const TEST_SECONDS: u32 = 8;
+const USAGE: &str = "fuzz TARGET [--time 60s]; the targets are the files of fuzz/targets, or `all`";
 
-/// Fuzzes one target.
+/// Fuzzes one target, or all.
 pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (target, seconds) = match arguments.as_slice() {
@@ -31,20 +28,20 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
         [target, "--time", time] => (*target, seconds(time)?),
         _ => return Err(usage()),
     };
-    if !targets(workspace)?.iter().any(|one| one == target) {
-        return Err(usage());
-    }
+    let all = targets(workspace)?;
+    let chosen = match target {
+        "all" => all,
+        one if all.iter().any(|known| known == one) => vec![one.to_owned()],
+        _ => return Err(usage()),
+    };
     build(workspace)?;
-    fuzz(workspace, target, seconds)
+    fuzz_all(workspace, chosen, seconds)
 }
 
 /// Fuzzes every target for a moment.
 pub fn test(workspace: &Workspace) -> Result<(), Failure> {
     build(workspace)?;
-    for target in targets(workspace)? {
-        fuzz(workspace, &target, TEST_SECONDS)?;
-    }
-    Ok(())
+    fuzz_all(workspace, targets(workspace)?, TEST_SECONDS)
 }
 
 fn usage() -> Failure {
@@ -91,14 +88,67 @@ fn host() -> Result<String, Failure> {
 
 fn build(workspace: &Workspace) -> Result<(), Failure> {
     let mut command = cargo(workspace, &["build", "--release", "--target", &host()?]);
+    let root = workspace.root.join("fuzz");
     command
-        .current_dir(workspace.root.join("fuzz"))
-        .env("RUSTFLAGS", INSTRUMENTATION)
-        .env("CARGO_TARGET_DIR", build_folder(workspace));
+        .env("RUSTC_WRAPPER", root.join("instrument"))
+        .env("CARGO_TARGET_DIR", build_folder(workspace))
+        .current_dir(root);
     run_command(&mut command)
 }
 
-fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<(), Failure> {
+/// Tries `targets`, one on each core at a time, and tells of each when it is done.
+fn fuzz_all(workspace: &Workspace, targets: Vec<String>, seconds: u32) -> Result<(), Failure> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let runs: Vec<Command> = targets
+        .iter()
+        .map(|target| fuzz(workspace, target, seconds))
+        .collect::<Result<_, _>>()?;
+    let left = Mutex::new(targets.into_iter().zip(runs));
+    let next = || left.lock().ok()?.next();
+    let broken = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some((target, mut run)) = next() {
+                    let is_well = run.output().is_ok_and(|output| tell(&target, &output));
+                    if let (false, Ok(mut broken)) = (is_well, broken.lock()) {
+                        broken.push(target);
+                    }
+                }
+            });
+        }
+    });
+    let mut broken = broken.into_inner().unwrap_or_default();
+    broken.sort();
+    match broken.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Unexpected {
+            story: format!(
+                "inputs that broke a property are in fuzz/crashes: {}",
+                broken.join(", ")
+            ),
+        }),
+    }
+}
+
+/// Prints what came of a target: a line where nothing broke, and all that it said where something
+/// did. Gives whether nothing did.
+fn tell(target: &str, output: &Output) -> bool {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let figure = |name: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(name));
+        line.map_or("?", str::trim).to_owned()
+    };
+    let runs = figure("stat::number_of_executed_units:");
+    let new = figure("stat::new_units_added:");
+    println!("{target}: {runs} inputs, {new} of them reached something new");
+    if !output.status.success() {
+        println!("{said}");
+    }
+    output.status.success()
+}
+
+fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<Command, Failure> {
     let root = workspace.root.join("fuzz");
     let crashes = root.join("crashes").join(target);
     let corpus = root.join("corpus").join(target);
@@ -113,12 +163,16 @@ fn fuzz(workspace: &Workspace, target: &str, seconds: u32) -> Result<(), Failure
         .args(["-print_final_stats=1", "-verbosity=0"])
         .arg(format!("-artifact_prefix={}/", crashes.display()))
         .arg(corpus);
-    println!("{target}, {seconds} s");
-    run_command(&mut command)
+    Ok(command)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::env;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::process;
+
     use super::*;
 
     #[test]
@@ -128,5 +182,30 @@ mod tests {
         assert_eq!(read("5m"), Some(300));
         assert_eq!(read("7"), Some(7));
         assert_eq!(read("x"), None);
+    }
+
+    #[test]
+    fn every_target_is_tried_and_those_that_broke_are_named() {
+        let folder = env::temp_dir().join(format!("xtask-fuzz-{}", process::id()));
+        let workspace = Workspace {
+            root: folder.clone(),
+            target: folder.join("target"),
+        };
+        let programs = build_folder(&workspace).join(host().unwrap());
+        let programs = programs.join("release");
+        fs::create_dir_all(&programs).unwrap();
+        for (target, status) in [("a", 0), ("b", 77), ("c", 0), ("d", 77)] {
+            let program = programs.join(target);
+            let script = format!("#!/bin/sh\necho stat::new_units_added: 7 >&2\nexit {status}\n");
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+        }
+        let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let tried = |names: &[&str]| fuzz_all(&workspace, all(names), 1);
+        assert!(tried(&["a", "c"]).is_ok());
+        let told = tried(&["a", "b", "c", "d"]).unwrap_err().to_string();
+        assert!(told.ends_with(": b, d"), "{told}");
+        assert!(folder.join("fuzz/corpus/d").is_dir());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -146,8 +146,8 @@ const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "fuzz",
-        arguments: "TARGET [--time 60s]",
-        does: "libFuzzer on one parser; the corpus and what broke it are kept",
+        arguments: "TARGET|all [--time 60s]",
+        does: "libFuzzer on one parser or all; the corpus and what broke it are kept",
         needs: Needs::File("fuzz/Cargo.toml"),
         run: fuzz::run,
     },
