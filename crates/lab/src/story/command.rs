@@ -201,14 +201,9 @@ impl Command {
                 "within",
                 within,
             ] => {
-                let servers = number(count)?;
-                let within = time(within)?;
-                crowd(
-                    name,
-                    site,
-                    Arrivals::Stampede { servers, within },
-                    Wants::Preview,
-                )
+                let (servers, within) = (number(count)?, time(within)?);
+                let arrivals = Arrivals::Stampede { servers, within };
+                crowd(name, site, arrivals, Wants::Preview)
             }
             ["visitor", "of", crowd, "goes", "to", site] => Ok(Self::Visitor {
                 crowd: crowd.to_owned(),
