@@ -223,8 +223,8 @@ fn a_zone_file_is_read_again_while_the_zone_is_served() {
     all.add_query(Query::query(name("example.org."), RecordType::AXFR));
     let unsigned = reply(&zone, Carrier::Tcp, &all);
     assert_eq!(unsigned[0].metadata.response_code, ResponseCode::Refused);
-    let mut signer = key().signer().clone();
-    all.finalize(&mut signer, crate::remote::unix_seconds())
+    let signer = key().signer().clone();
+    all.finalize(&signer, crate::remote::unix_seconds())
         .unwrap();
     let signed = reply(&zone, Carrier::Tcp, &all);
     assert_eq!(signed[0].metadata.response_code, ResponseCode::NoError);

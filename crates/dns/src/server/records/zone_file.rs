@@ -144,10 +144,10 @@ mod tests {
 
     fn told(text: &str) -> (usize, String) {
         let apex = Name::from_ascii("example.org.").unwrap();
-        match parse(&apex, text).unwrap_err() {
-            ZoneFileError::Text { line, text, .. } => (line, text),
-            other => panic!("{other}"),
-        }
+        let ZoneFileError::Text { line, text, .. } = parse(&apex, text).unwrap_err() else {
+            panic!("not a mistake in the text");
+        };
+        (line, text)
     }
 
     #[test]
