@@ -85,7 +85,7 @@ impl Way {
             (Form::Full, Self::Name) => ((1..=16).map(|n| f64::from(n * 6)).collect(), 120.0),
             (Form::Full, Self::Both) => ((1..=14).map(|n| f64::from(n * 44)).collect(), 120.0),
             (Form::Compressed, Self::Redirects) => (rates(&[20, 88, 132]), 6.0),
-            (Form::Compressed, Self::Name) => (rates(&[6, 16, 48, 56]), 6.0),
+            (Form::Compressed, Self::Name) => (rates(&[6, 16, 36, 56]), 10.0),
             (Form::Compressed, Self::Both) => (rates(&[20, 88, 264, 440, 528]), 6.0),
             (Form::Shortest, Self::Redirects) => (rates(&[20, 90]), 3.0),
             (Form::Shortest, Self::Name) => (rates(&[6, 14]), 3.0),

@@ -60,7 +60,7 @@ fn steps(form: Form, company: Company, paths: &[String]) -> Vec<Step> {
     let (rates, seconds) = match (form, company) {
         (Form::Full, Company::Alone) => (every(1..=20, 1), 60.0),
         (Form::Full, Company::Member) => (every(4..=200, 4), 60.0),
-        (Form::Compressed, Company::Alone) => ([vec![5.0], every(8..=20, 1)].concat(), 15.0),
+        (Form::Compressed, Company::Alone) => (every(8..=20, 1), 15.0),
         (Form::Compressed, Company::Member) => (vec![32.0, 88.0, 100.0, 104.0, 108.0, 116.0], 9.0),
         (Form::Shortest, Company::Alone) => (vec![8.0], 4.0),
         (Form::Shortest, Company::Member) => (vec![20.0, 110.0], 4.0),
