@@ -43,6 +43,9 @@ pub enum ListError {
     /// The last line is not the signature.
     #[error("the signature at its end is missing")]
     NotSigned,
+    /// Its serial is 0, by which members say that they have no list.
+    #[error("its serial is 0, but the first list of a community has 1")]
+    NoSerial,
     /// It ends before it begins to hold.
     #[error("it expires before it was issued")]
     NeverHolds,
@@ -154,6 +157,9 @@ fn read(covered: &str) -> Result<MemberList, ListError> {
     list.serial = lines.serial.ok_or(missing("serial"))?;
     list.issued = lines.issued.ok_or(missing("issued"))?;
     list.expires = lines.expires.ok_or(missing("expires"))?;
+    if list.serial == 0 {
+        return Err(ListError::NoSerial);
+    }
     if list.expires <= list.issued {
         return Err(ListError::NeverHolds);
     }
