@@ -184,7 +184,8 @@ impl Played {
         }
         let whole: f64 = f64::max(count, 1.0);
         let (body, overhead) = (body / whole, overhead / whole);
-        let head = mean_head(&self.with.records);
+        // Of the answers that it gave alone: rescue servers pass on signatures beside theirs.
+        let head = mean_head(&self.without.records);
         let requests = LINK as f64 / (body + head + overhead);
         Arithmetic {
             link: LINK as f64,
