@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 mod browser;
+#[path = "support/program.rs"]
+mod program;
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use program::Program;
 
 /// Longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,54 +21,17 @@ const VISITS_MAX: usize = 2000;
 /// Scripts of the page, each of which may be redirected by itself.
 const MODULES: u32 = 8;
 
-/// A program of ours, ended with the test, and the line by which it said that it is ready.
-struct Levee {
-    process: Child,
-    ready: String,
-    // Whoever prints to a closed pipe dies.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Levee {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
-            .current_dir(folder)
-            .args(arguments)
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut ready = String::new();
-        output.read_line(&mut ready).unwrap();
-        Self {
-            process,
-            ready,
-            _output: output,
-        }
-    }
-
-    /// The number behind `mark` in the line.
-    fn port(&self, mark: &str) -> u16 {
-        let rest = self.ready.split(mark).nth(1).expect(&self.ready);
-        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
-        digits.unwrap().parse().unwrap()
-    }
-}
-
-impl Drop for Levee {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+fn levee(folder: &Path, arguments: &[&str]) -> Program {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+    Program::start(command.current_dir(folder).args(arguments))
 }
 
 /// An origin on a narrow link, somebody who can help, and their community.
 struct Community {
     folder: tempfile::TempDir,
-    origin: Levee,
-    rescue: Levee,
-    _registry: Levee,
+    origin: Program,
+    rescue: Program,
+    _registry: Program,
 }
 
 impl Community {
@@ -93,7 +59,7 @@ impl Community {
         let module = "document.getElementById('modules').textContent += import.meta.url + ' '";
         std::fs::write(at("public/module.js"), module).unwrap();
         let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
-        let registry = Levee::start(folder.path(), &list);
+        let registry = levee(folder.path(), &list);
         let port = registry.port("127.0.0.1:");
         let settings = |name: &str, site: &str, more: &str| {
             let text = format!(
@@ -118,8 +84,8 @@ impl Community {
             "site.localhost",
             "[link]\nrate = \"100 kB/s\"\n",
         );
-        let rescue = Levee::start(folder.path(), &["serve", "-c", "rescue.toml"]);
-        let origin = Levee::start(folder.path(), &["serve", "-c", "origin.toml"]);
+        let rescue = levee(folder.path(), &["serve", "-c", "rescue.toml"]);
+        let origin = levee(folder.path(), &["serve", "-c", "origin.toml"]);
         Self {
             folder,
             origin,

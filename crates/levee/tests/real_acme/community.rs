@@ -1,15 +1,15 @@
 //! A community that needs no certificate from anybody's hand: the origin's name and the rescue
 //! server's aliases lie in two zones at two name servers, and both are shown to be theirs there.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::browser;
 use crate::names::{NameServer, free_address, key};
 use crate::pebble::{Looks, Pebble, Place};
+use crate::program::Program;
 use crate::site::{Levee, Site};
 
 /// Longest that a test waits for anything.
@@ -17,40 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Most visits of the crowd, a few dozen a second.
 const VISITS_MAX: usize = 2000;
 
-/// Where the members find each other, ended with the test.
-struct Registry {
-    process: Child,
-    port: u16,
-    // Whoever prints to a closed pipe dies.
-    _output: BufReader<ChildStdout>,
-}
-
-impl Registry {
-    fn start() -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
-            .args(["registry", "--listen", "127.0.0.1:0", "--allow-private"])
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let port = line.split("127.0.0.1:").nth(1).unwrap();
-        let digits = port.split(|letter: char| !letter.is_ascii_digit()).next();
-        Self {
-            process,
-            port: digits.unwrap().parse().unwrap(),
-            _output: output,
-        }
-    }
-}
-
-impl Drop for Registry {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Where the members find each other.
+fn registry() -> Program {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+    Program::start(command.args(["registry", "--listen", "127.0.0.1:0", "--allow-private"]))
 }
 
 /// Everybody, and who serves their names.
@@ -62,13 +32,13 @@ struct Community {
     bind: NameServer,
     aliases: NameServer,
     _pebble: Pebble,
-    _registry: Registry,
+    _registry: Program,
     _rescue_site: Site,
 }
 
 impl Community {
     fn start() -> Self {
-        let (place, registry) = (Place::new(), Registry::start());
+        let (place, registry) = (Place::new(), registry());
         let aliases = NameServer::levee();
         let bind = NameServer::bind(free_address(), aliases.address);
         let looks = Looks {
@@ -82,7 +52,7 @@ impl Community {
                  rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
                  alias_domain = \"alice.alias.test\"\n[link]\nrate = \"{rate}\"\n\
                  [rescue]\ninterval = \"100 ms\"\nregistry_period = \"1 s\"\n",
-                registry.port
+                registry.port("127.0.0.1:")
             )
         };
         // It has a certificate for aliases alone, so the authority need not reach it.

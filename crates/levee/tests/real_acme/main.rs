@@ -8,6 +8,8 @@ mod browser;
 mod community;
 mod names;
 mod pebble;
+#[path = "../support/program.rs"]
+mod program;
 mod records;
 mod site;
 

@@ -5,6 +5,8 @@
 #[path = "../../../dns/tests/real_bind/named.rs"]
 #[allow(dead_code, reason = "the file is for the tests of levee-dns as well")]
 mod named;
+#[path = "../support/program.rs"]
+mod program;
 mod stage;
 
 use std::collections::BTreeMap;

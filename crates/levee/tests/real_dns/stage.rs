@@ -4,11 +4,11 @@
 //! For the servers every name of the community leads to an address where nobody but the test
 //! listens: whoever went by a name would be seen there, and get nowhere.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, park_timeout};
@@ -18,6 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::named::{Named, SECRET, Stage, free_address};
+use crate::program::Program;
 
 /// The name that rotates.
 pub const SITE: &str = "www.site.test";
@@ -79,7 +80,7 @@ impl Community {
         }
         let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
         let registry = Levee::start(path, &list);
-        let place = registry.port("127.0.0.1:");
+        let place = registry.program.port("127.0.0.1:");
         let (name_server, secondary) = (free_address(), free_address());
         let dns = format!(
             "[dns]\nlisten = \"{name_server}\"\nzone_file = \"site.zone\"\nttl = \"1 s\"\n\
@@ -91,7 +92,7 @@ impl Community {
             Levee::start(path, &["serve", "-c", &format!("{name}.toml")])
         };
         let origin = site(SITE, ORIGIN, 0, 100, &dns);
-        let port = origin.port(&format!("http://{SITE}:"));
+        let port = origin.program.port(&format!("http://{SITE}:"));
         let large = site("large.example", LARGE, port, 800, "");
         let small = site("small.example", SMALL, port, 300, "");
         let primary = format!("127.0.0.1 port {}", name_server.port());
@@ -279,12 +280,9 @@ impl Drop for Crowd {
     }
 }
 
-/// A program of ours, and the line by which it said that it is ready.
+/// A program of ours.
 struct Levee {
-    process: Child,
-    ready: String,
-    // Whoever prints to a closed pipe dies.
-    _output: BufReader<ChildStdout>,
+    program: Program,
 }
 
 impl Levee {
@@ -296,33 +294,17 @@ impl Levee {
             command.arg("--map-root-user");
         }
         let script = "mount --bind hosts /etc/hosts && exec \"$@\"";
-        let mut process = command
+        command
             .current_dir(folder)
             .args(["sh", "-c", script, "sh", env!("CARGO_BIN_EXE_levee")])
-            .args(arguments)
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut ready = String::new();
-        output.read_line(&mut ready).unwrap();
+            .args(arguments);
         Self {
-            process,
-            ready,
-            _output: output,
+            program: Program::start(&mut command),
         }
     }
 
-    /// The number behind `mark` in the line.
-    fn port(&self, mark: &str) -> u16 {
-        let rest = self.ready.split(mark).nth(1).expect(&self.ready);
-        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
-        digits.unwrap().parse().unwrap()
-    }
-
     fn admin_port(&self) -> u16 {
-        self.port("admin http://127.0.0.1:")
+        self.program.port("admin http://127.0.0.1:")
     }
 
     fn status(&self) -> Value {
@@ -336,14 +318,8 @@ impl Levee {
     }
 
     fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-impl Drop for Levee {
-    fn drop(&mut self) {
-        self.kill();
+        let _ = self.program.process.kill();
+        let _ = self.program.process.wait();
     }
 }
 
@@ -374,7 +350,7 @@ impl NameServer {
         let mut arguments = vec!["dns", "--listen", "127.0.0.1:0"];
         arguments.extend(files.split(' '));
         let process = Levee::start(folder.path(), &arguments);
-        let port = process.port("127.0.0.1:");
+        let port = process.program.port("127.0.0.1:");
         Self {
             folder,
             process,
@@ -388,7 +364,7 @@ impl NameServer {
 
     /// SIGHUP.
     pub fn hangs_up(&self) {
-        let process = self.process.process.id().to_string();
+        let process = self.process.program.process.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &process]).status();
         assert!(sent.unwrap().success());
     }
