@@ -6,33 +6,35 @@ use crate::command::{Failure, cargo, run};
 use crate::install;
 use crate::workspace::Workspace;
 
+/// What is built for release is built with these packages beside it: cargo chooses the features of
+/// all dependencies by the packages that are named, and other features mean to build them anew.
+const PROGRAMS: [&str; 4] = ["--package", "levee", "--package", "levee-lab"];
+
 /// Builds the server and its lab for release, with the build's progress on the terminal.
 pub fn build(workspace: &Workspace) -> Result<(), Failure> {
     install::for_builds()?;
-    let packages = [
-        "build",
-        "--release",
-        "--package",
-        "levee",
-        "--package",
-        "levee-lab",
-    ];
-    run(&mut cargo(workspace, &packages))
+    run(cargo(workspace, &["build", "--release"]).args(PROGRAMS))
 }
 
-/// Builds the lab alone for release, with its yardsticks.
+/// Builds the server and the lab for release, with the lab's yardsticks.
 pub fn build_yardsticks(workspace: &Workspace) -> Result<(), Failure> {
-    let lab = ["build", "--release", "--package", "levee-lab"];
-    run(&mut cargo(workspace, &lab))?;
-    let example = [
-        "build",
-        "--release",
-        "--package",
-        "levee-net",
-        "--example",
-        "bare_uring",
-    ];
-    run(&mut cargo(workspace, &example))
+    build(workspace)?;
+    build_examples(workspace, "levee-net", &["bare_uring"])
+}
+
+fn build_examples(workspace: &Workspace, package: &str, names: &[&str]) -> Result<(), Failure> {
+    let mut command = cargo(workspace, &["build", "--release"]);
+    command.args(PROGRAMS).args(["--package", package]);
+    command.args(names.iter().flat_map(|name| ["--example", name]));
+    run(&mut command)
+}
+
+/// The program of an example that was built for release.
+fn example(workspace: &Workspace, name: &str) -> Command {
+    let folder = workspace.target.join("release/examples");
+    let mut command = Command::new(folder.join(name));
+    command.current_dir(&workspace.root);
+    command
 }
 
 /// The main job, as one command. Its exit status is that of the demo: 0 only if the site survived.
@@ -87,45 +89,24 @@ pub fn test_experiments(workspace: &Workspace) -> Result<(), Failure> {
 
 /// Instructions and allocations of a request on its core, and of its part for hot spots.
 pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
-    for example in ["request_cost", "arrival_cost"] {
-        let call = [
-            "run",
-            "--release",
-            "--package",
-            "levee-proxy",
-            "--example",
-            example,
-        ];
-        run(&mut cargo(workspace, &call))?;
+    let examples = ["request_cost", "arrival_cost"];
+    build_examples(workspace, "levee-proxy", &examples)?;
+    for name in examples {
+        run(&mut example(workspace, name))?;
     }
     Ok(())
 }
 
 /// What signatures and digests cost.
 pub fn signing_cost(workspace: &Workspace) -> Result<(), Failure> {
-    let call = [
-        "run",
-        "--release",
-        "--package",
-        "levee",
-        "--example",
-        "signing_cost",
-    ];
-    run(&mut cargo(workspace, &call))
+    build_examples(workspace, "levee", &["signing_cost"])?;
+    run(&mut example(workspace, "signing_cost"))
 }
 
 /// What the object cache keeps beside other policies, or what it weighs under churn.
 pub fn cache_bench(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
-    let call = [
-        "run",
-        "--release",
-        "--package",
-        "levee-proxy",
-        "--example",
-        "cache_bench",
-        "--",
-    ];
-    run(cargo(workspace, &call).args(arguments))
+    build_examples(workspace, "levee-proxy", &["cache_bench"])?;
+    run(example(workspace, "cache_bench").args(arguments))
 }
 
 fn lab(workspace: &Workspace, subcommand: &str, arguments: &[String]) -> Result<(), Failure> {

@@ -91,6 +91,8 @@ fn build(workspace: &Workspace) -> Result<(), Failure> {
     let root = workspace.root.join("fuzz");
     command
         .env("RUSTC_WRAPPER", root.join("instrument"))
+        // In these flags, so that cargo knows too which dependencies are left out of fuzzing.
+        .env("RUSTFLAGS", "--cfg fuzzing")
         .env("CARGO_TARGET_DIR", build_folder(workspace))
         .current_dir(root);
     run_command(&mut command)

@@ -22,7 +22,7 @@
 
 mod alias;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -218,8 +218,12 @@ impl Aliases {
         }
         self.by_number
             .retain(|_, alias| alias.forgotten_at().is_none_or(|until| now < until));
-        let serving: Vec<LinkId> = self.serving().map(|route| route.link).collect();
-        self.name_ttls.retain(|link, _| serving.contains(link));
+        let known: BTreeSet<LinkId> = self
+            .by_number
+            .values()
+            .map(|alias| alias.route().link)
+            .collect();
+        self.name_ttls.retain(|link, _| known.contains(link));
         self.find_deadline();
     }
 
@@ -283,8 +287,9 @@ impl Aliases {
         records.into_values().collect()
     }
 
-    /// Where the names lead. An origin's own name leads to it only while it is served: sending a
-    /// visitor of that name back to that name would be a loop.
+    /// Where the names lead. The own name of an origin that is served no more is known for as long
+    /// as its alias, if it had us in its DNS: visitors come by it where nobody took us out of that,
+    /// as where the origin died. No other name stays taken after its rescue.
     pub(crate) fn table(&self) -> HostTable {
         let mut table = HostTable::default();
         for alias in self.by_number.values() {
@@ -295,6 +300,10 @@ impl Aliases {
                 OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
                     // Numbers ascend: of two rescues of one origin the newer wins.
                     table.names.insert(route.origin.host.clone(), index);
+                }
+                OriginPhase::Expired { .. } if self.name_ttls.contains_key(&route.link) => {
+                    let host = route.origin.host.clone();
+                    table.names.entry(host).or_insert(index);
                 }
                 OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => {}
             }

@@ -168,6 +168,7 @@ impl Brain {
                 desk.aliases.acknowledge(*link, until);
             }
             Input::MembersExpelled(hosts) => desk.allocation.expel(hosts),
+            Input::RecordsChanged(records) => desk.records = *records,
             Input::TimerFired
             | Input::SearchFailed
             | Input::RescueAccepted { .. }

@@ -14,7 +14,7 @@ use crate::allocation::{Allocation, Nobody};
 use crate::copies::CopyLedger;
 use crate::discovery::{Discovery, Due};
 use crate::help::{GivenRecord, Ledger, Refusals};
-use crate::input::LoadSample;
+use crate::input::{LoadSample, Records};
 use crate::journal::Journal;
 use crate::load::{Load, Pressure};
 use crate::output::Output;
@@ -55,6 +55,8 @@ pub(crate) struct Desk {
     pub(crate) given: Ledger,
     /// Whom we did not help.
     pub(crate) not_helped: Refusals,
+    /// An alias that a crash would forget is not given out.
+    pub(crate) records: Records,
     retired_keys: Vec<RetiredKey>,
     raised: Vec<Resource>,
     refused: Refused,
@@ -101,6 +103,7 @@ impl Desk {
             journal: Journal::default(),
             given: Ledger::restore(given),
             not_helped: Refusals::default(),
+            records: Records::default(),
             retired_keys: Vec::new(),
             raised: Vec::new(),
             refused: Refused::default(),

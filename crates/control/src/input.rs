@@ -139,6 +139,8 @@ pub enum Input {
         /// Host and path.
         url: String,
     },
+    /// What must outlive a crash can be written down, or cannot any more.
+    RecordsChanged(Records),
     /// The operator reloaded the settings.
     ParametersChanged(Box<crate::Parameters>),
     /// The operator wants to rehearse a rescue.
@@ -147,6 +149,25 @@ pub enum Input {
     DrillStopped(DrillStop),
     /// The operator stops this server: end every rescue, accept none.
     DrainStarted,
+}
+
+/// Whether what must outlive a crash, such as the aliases given out, can be written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Records {
+    /// It can.
+    #[default]
+    Kept,
+    /// It cannot: no rescue may begin.
+    Lost,
+}
+
+impl fmt::Display for Records {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Kept => "what must outlive a crash can be written down",
+            Self::Lost => "what must outlive a crash cannot be written down",
+        })
+    }
 }
 
 /// A server that might rescue us, as the registry describes it.

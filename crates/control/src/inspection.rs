@@ -44,6 +44,8 @@ pub enum Look {
     Foreign,
     /// It carries a signature that is not over it, or not of ours.
     Forged,
+    /// It sends visitors where we do not: by a redirect, or by a field that we have not sent.
+    Diverted,
     /// There was no page to judge, or what we have ourselves changes all the time.
     Nothing,
 }
@@ -95,8 +97,8 @@ const LATE_MAX: u32 = 2;
 
 /// Forged pages that were right when they had been purged. Damage on the way can make one.
 const FORGED_MAX: u32 = 2;
-/// Foreign pages of that kind. An honest member may show one for seconds after a change, where the
-/// signature was late.
+/// Foreign pages of that kind, and those that lead elsewhere. An honest member may show one for
+/// seconds after a change, where the signature was late.
 const FOREIGN_MAX: u32 = 5;
 /// Members of so many domains are believed without our own eyes.
 const REPORTERS_MIN: usize = 2;
@@ -109,7 +111,7 @@ impl Look {
     /// Whether something is wrong.
     pub const fn is_wrong(self) -> bool {
         match self {
-            Self::Foreign | Self::Forged => true,
+            Self::Foreign | Self::Forged | Self::Diverted => true,
             Self::Authentic | Self::Same | Self::Nothing => false,
         }
     }
@@ -121,16 +123,18 @@ impl Look {
             Self::Same => "same",
             Self::Foreign => "foreign",
             Self::Forged => "forged",
+            Self::Diverted => "diverted",
             Self::Nothing => "nothing",
         }
     }
 
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Authentic,
         Self::Same,
         Self::Foreign,
         Self::Forged,
+        Self::Diverted,
         Self::Nothing,
     ];
 }
@@ -178,7 +182,7 @@ impl Inspection {
         };
         match first {
             Look::Forged => record.forged += 1,
-            Look::Foreign => record.foreign += 1,
+            Look::Foreign | Look::Diverted => record.foreign += 1,
             Look::Authentic | Look::Same | Look::Nothing => {}
         }
         match record.forged >= FORGED_MAX || record.foreign >= FOREIGN_MAX {
@@ -242,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_twice_is_altered() {
-        for wrong in [Look::Foreign, Look::Forged] {
+        for wrong in [Look::Foreign, Look::Forged, Look::Diverted] {
             let mut inspection = Inspection::default();
             let member = host("www.a.example");
             assert_eq!(inspection.first(&member, wrong), NextStep::LookAgain);
@@ -271,7 +275,11 @@ mod tests {
 
     #[test]
     fn who_is_right_only_after_each_purge_is_found_out_all_the_same() {
-        for (wrong, times) in [(Look::Forged, FORGED_MAX), (Look::Foreign, FOREIGN_MAX)] {
+        for (wrong, times) in [
+            (Look::Forged, FORGED_MAX),
+            (Look::Foreign, FOREIGN_MAX),
+            (Look::Diverted, FOREIGN_MAX),
+        ] {
             let mut inspection = Inspection::default();
             let member = host("www.a.example");
             let step = |inspection: &mut Inspection| {

@@ -64,7 +64,7 @@ pub use hotspot::{
     HotSpots, ResourcePhase, ResourceView, UrlText, Watching,
 };
 pub use input::{
-    Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Rejection, RescueCall, Traffic,
+    Candidate, CrawlerTraffic, Input, LinkLoss, LoadSample, Records, Rejection, RescueCall, Traffic,
 };
 pub use inspection::{Inspection, Look, NextStep, Pace, found_by};
 pub use law::{HotSpotPolicy, Law, Replication};

@@ -121,7 +121,7 @@ pub enum Destination<'a> {
     /// An origin that we rescued before a restart, and that may not know of it yet: redirect back
     /// what may be repeated, refuse the rest.
     Restored(&'a Arc<OriginRoute>, Timestamp),
-    /// An origin that we no longer rescue: redirect back to it.
+    /// An origin that we no longer rescue: redirect back to it, unless its own name led here.
     Expired(&'a Arc<OriginRoute>),
 }
 

@@ -151,6 +151,7 @@ fn normal(desk: &mut Desk, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
@@ -206,6 +207,7 @@ fn calling(desk: &mut Desk, mut calls: Calls, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
@@ -259,6 +261,7 @@ fn in_sos(desk: &mut Desk, mut sos: Sos, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::AnswerReceived { .. }
         | Input::DrillStopped(_)
         | Input::ResourcesStepped(_)
@@ -304,6 +307,7 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         | Input::ResourcesStepped(_)
         | Input::EmbeddedFound { .. }
         | Input::CopyEnded { .. }
+        | Input::RecordsChanged(_)
         | Input::CopyMissing { .. } => Phase::Rescue(rescue),
         Input::PeersReceived { link, peers } => {
             rescue.peers_told(desk, *link, peers);
@@ -342,6 +346,7 @@ fn in_closing(desk: &mut Desk, closing: Closing, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::DrillStopped(_)
@@ -374,6 +379,7 @@ fn drained(desk: &mut Desk, input: &Input) -> Phase {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }
@@ -526,6 +532,7 @@ fn offer(input: &Input) -> Option<Offer> {
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }

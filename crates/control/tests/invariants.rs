@@ -13,7 +13,7 @@ use fixtures::{
 };
 use levee_control::{
     Brain, BrainView, CopyOutcome, DrillStop, HotSpotOutput, HotSpotStep, Input, LinkLoss,
-    LoadSample, OriginPhase, Output, PhaseName, Rejection,
+    LoadSample, OriginPhase, Output, PhaseName, Records, Rejection,
 };
 use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
 use proptest::prelude::*;
@@ -91,6 +91,7 @@ fn inputs() -> impl Strategy<Value = Input> {
         }),
         1 => links().prop_map(|link| Input::OriginReturned { link }),
         1 => links().prop_map(|link| Input::DeliveryLate { link }),
+        1 => prop_oneof![Just(Records::Lost), Just(Records::Kept)].prop_map(Input::RecordsChanged),
         1 => prop::collection::vec(hosts(), 0..2).prop_map(|hosts| {
             let hosts = hosts.iter().map(|host| host.parse().unwrap());
             Input::MembersExpelled(hosts.collect())

@@ -8,13 +8,21 @@ mod fixtures;
 use std::time::Duration;
 
 use fixtures::*;
-use levee_control::{Brain, HelpLimits, Input, LinkLoss, OriginPhase, Output};
+use levee_control::{
+    Brain, Destination, HelpLimits, Input, LinkLoss, OriginPhase, Output, RescueCall,
+};
 use levee_vocab::{ByteRate, LinkId};
 
 const ORIGIN: LinkId = LinkId::Inbound(1);
+/// Seconds for which resolvers remember the name.
+const NAME_TTL: u64 = 30;
 
+/// Of a site that takes its rescue servers into its DNS.
 fn sos(link: LinkId, host: &str) -> Input {
-    let call = call(host);
+    let call = RescueCall {
+        name_ttl: Some(Duration::from_secs(NAME_TTL)),
+        ..call(host)
+    };
     Input::SosReceived { link, call }
 }
 
@@ -86,7 +94,18 @@ fn the_permit_ends_the_rescue() {
     );
     brain.handle(at(61), Input::TimerFired);
     assert!(brain.view().origins.is_empty());
+    // Resolvers have forgotten us after that, but those who ask anew have not.
+    brain.handle(at(61 + NAME_TTL), Input::TimerFired);
     assert!(matches!(phase(&brain), OriginPhase::Expired { .. }));
+    // Nobody takes us out of the zone of a dead site, so its own name is known as well.
+    let plan = brain.plan();
+    let hosts = &plan.hosts;
+    let own_name = hosts.origins[0].origin.host.clone();
+    let destination = hosts.destination(own_name.as_str());
+    assert!(
+        matches!(destination, Destination::Expired(_)),
+        "{destination:?}"
+    );
 }
 
 #[test]

@@ -20,7 +20,7 @@ use fixtures::{
 };
 use levee_control::{
     Brain, CopyOutcome, DrillStop, HotSpotOutput, HotSpotStep, Input, LinkLoss, Output, Parameters,
-    PhaseName, Rejection,
+    PhaseName, Records, Rejection,
 };
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
@@ -174,6 +174,7 @@ fn integrity() -> Vec<(&'static str, Input)> {
         ),
         ("DeliveryLate(rescue server)", late(ASKED)),
         ("DeliveryLate(stranger)", late(STRANGER)),
+        ("RecordsChanged(lost)", Input::RecordsChanged(Records::Lost)),
     ]
 }
 

@@ -197,8 +197,11 @@ impl Keeper {
                 self.ours = ours;
                 self.settle(now)
             }
-            // What is not there any more stays written down: the next start looks for it in vain.
-            (Phase::Forgetting { .. }, Input::Remembered(Err(_))) => self.settle(now),
+            // What is not there any more stays written down until it can be crossed off; a start
+            // before that looks for it in vain.
+            (Phase::Forgetting { .. }, Input::Remembered(Err(why))) => {
+                self.fail(now, Failure::NotRemembered(why))
+            }
             (
                 phase,
                 Input::NameRead(_) | Input::Remembered(_) | Input::Changed(_) | Input::TimerFired,

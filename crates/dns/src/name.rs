@@ -67,7 +67,9 @@ impl FromStr for DomainName {
 
 impl fmt::Display for DomainName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.to_ascii().trim_end_matches('.'))
+        // One dot only: the last label may end with one itself, which is written `\.`.
+        let text = self.0.to_ascii();
+        f.write_str(text.strip_suffix('.').unwrap_or(&text))
     }
 }
 
@@ -83,6 +85,14 @@ mod tests {
     fn two_spellings_of_one_name_are_one_value() {
         assert_eq!(name("WWW.example.ORG."), name("www.example.org"));
         assert_eq!(name("_ACME.example.org").to_string(), "_acme.example.org");
+    }
+
+    /// Found by fuzzing.
+    #[test]
+    fn a_dot_within_the_last_label_is_not_lost() {
+        let odd = name("www.example\\.");
+        assert_eq!(odd.to_string(), "www.example\\.");
+        assert_eq!(name(&odd.to_string()), odd);
     }
 
     #[test]

@@ -62,6 +62,10 @@ impl RemoteZone {
         &self.zone
     }
 
+    pub(crate) const fn server(&self) -> SocketAddr {
+        self.server
+    }
+
     async fn send_change(&self, change: &Change) -> Result<(), Cause> {
         let about = change.names().next().unwrap_or(&self.zone).clone();
         if let Some(name) = change.names().find(|name| !self.zone.contains(name)) {
@@ -72,7 +76,11 @@ impl RemoteZone {
         Ok(())
     }
 
-    async fn send_read(&self, name: &DomainName, kind: Kind) -> Result<Vec<Value>, Cause> {
+    pub(crate) async fn send_read(
+        &self,
+        name: &DomainName,
+        kind: Kind,
+    ) -> Result<Vec<Value>, Cause> {
         let mut question = Message::query();
         let record_type = record_type(kind);
         question.add_query(Query::query(name.as_name().clone(), record_type));
@@ -95,7 +103,11 @@ impl RemoteZone {
     }
 
     /// Signs and sends `question` about `name`, and checks what comes back.
-    async fn ask(&self, mut question: Message, name: &DomainName) -> Result<Message, Cause> {
+    pub(crate) async fn ask(
+        &self,
+        mut question: Message,
+        name: &DomainName,
+    ) -> Result<Message, Cause> {
         let garbage = |error: &dyn ToString| Cause::Garbage {
             why: error.to_string(),
         };
@@ -176,6 +188,13 @@ impl Zone for RemoteZone {
         Box::pin(async move {
             let read = self.send_read(name, kind).await;
             read.map_err(|cause| self.error(cause))
+        })
+    }
+
+    fn copies(&self) -> Doing<'_, Vec<SocketAddr>> {
+        Box::pin(async move {
+            let found = self.find_copies().await;
+            found.map_err(|cause| self.error(cause))
         })
     }
 }

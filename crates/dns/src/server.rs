@@ -12,6 +12,8 @@
 
 mod answer;
 mod budget;
+#[cfg(any(test, fuzzing))]
+mod fuzzing;
 mod listen;
 mod notify;
 mod own_zone;
@@ -22,6 +24,9 @@ mod tests;
 mod transfer;
 mod update;
 
-pub use own_zone::{Counts, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
+pub use answer::Weights;
+#[cfg(any(test, fuzzing))]
+pub use fuzzing::{fuzzed_message, fuzzed_zone};
+pub use own_zone::{Counts, Keeps, Memory, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
 pub use records::ZoneFileError;
 pub use signature::Grant;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -31,6 +31,11 @@ pub trait Zone: fmt::Debug + Send + Sync {
     ///
     /// Cancel safety: may be dropped at any time.
     fn read<'a>(&'a self, name: &'a DomainName, kind: Kind) -> Doing<'a, Vec<Value>>;
+
+    /// The name servers that keep copies of the zone, beside the one that takes changes.
+    ///
+    /// Cancel safety: may be dropped at any time.
+    fn copies(&self) -> Doing<'_, Vec<SocketAddr>>;
 
     /// Adds one record; one that is there already gets its TTL.
     ///

@@ -19,9 +19,11 @@
 mod advice;
 mod authority;
 mod challenge;
+mod delegation;
 mod error;
 mod keeper;
 mod name;
+mod nonce;
 mod order;
 mod records;
 mod schedule;

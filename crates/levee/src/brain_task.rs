@@ -7,7 +7,7 @@
 //!
 //! Nothing is decided here. One rule only is added, because only the shell can know it: an alias
 //! that could not be written to the state folder is not given out, since a crash would forget it
-//! and give its number to somebody else.
+//! and give its number to somebody else. From then on the Brain offers no help (`RecordsChanged`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::integrity::SceneBoard;
 use crate::link_meter::LinkMeter;
 use crate::replicator::Replicator;
 use crate::sampler::Sampler;
-use crate::state::StateFolder;
+use crate::state::{StateFolder, StateWatch};
 
 /// What the operator wants of a running Brain.
 #[derive(Debug)]
@@ -97,6 +97,7 @@ impl BrainTask {
         let mut sampler = Sampler::start(&self.front, clock.now(), cores, connections_max);
         sampler.watch_by(&self.brain.parameters().hot_spots.rules);
         let (mut ticks, mut looks) = (self.ticks(), self.looks());
+        let mut state = StateWatch::start(self.state.clone());
         self.publish();
         // Ready before the first interval is over.
         self.show(&sampler);
@@ -148,10 +149,17 @@ impl BrainTask {
                 (ticks, looks) = (self.ticks(), self.looks());
             }
             if ended {
-                self.scene.pin_up(&self.brain.view(), &self.brain.plan());
-                self.show(&sampler);
+                self.after_interval(&mut state, &mut sampler);
             }
         }
+    }
+
+    fn after_interval(&mut self, state: &mut StateWatch, sampler: &mut Sampler) {
+        if let Some(records) = state.change(|| self.brain.aliases()) {
+            self.handle(Input::RecordsChanged(records), sampler);
+        }
+        self.scene.pin_up(&self.brain.view(), &self.brain.plan());
+        self.show(sampler);
     }
 
     /// What was measured is known better than what the interface promises.

@@ -200,6 +200,10 @@ pub struct Drill {
     /// A page that is visited; again for more.
     #[arg(long, value_name = "PATH", default_value = "/", value_parser = page_path)]
     pub path: Vec<String>,
+    /// Certificates in PEM that are believed instead of this machine's, where visitors come by
+    /// HTTPS.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
     /// Print the report as JSON.
     #[arg(long)]
     pub json: bool,

@@ -91,8 +91,27 @@ pub fn check(settings: &Settings) -> Option<String> {
     let dns = settings.dns.as_ref()?;
     match &dns.server {
         NameServer::Remote { key, .. } => read_key(key).err(),
-        NameServer::Own(own) => open_zone(DomainName::from(&dns.zone), own, 0).err(),
+        NameServer::Own(own) => open_zone((DomainName::from(&dns.zone), own), None, 0).err(),
     }
+}
+
+/// Why rescue servers are not put into the name of a member with these settings, where that is so.
+pub fn unused(settings: &Settings) -> Option<&'static str> {
+    let is_member = settings.community.is_some() && settings.state_folder.is_some();
+    let is_unused = settings.dns.is_some() && is_member && settings.tls.is_some();
+    is_unused.then_some(BY_HTTPS)
+}
+
+const BY_HTTPS: &str = "visitors come by HTTPS, for which rescue servers have no certificate of \
+                        this name; they are redirected instead";
+
+/// Whether what an earlier run put into DNS can be read.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn check_records(state: &StateFolder) -> Result<(), String> {
+    let opened = Records::open(state).map(drop);
+    opened.map_err(|error| error.to_string())
 }
 
 impl Dns {
@@ -109,19 +128,14 @@ impl Dns {
         let Some(dns) = &settings.dns else {
             return Ok(None);
         };
-        let mut started = Self::open(
-            dns,
-            sockets,
-            DomainName::from(&settings.site.name),
-            around.seed,
-        )?;
+        let name = DomainName::from(&settings.site.name);
+        let mut started = Self::open(dns, sockets, name, &around)?;
         let (Some(_), Some(state)) = (&settings.community, around.state) else {
             started.unused = "the site has no community";
             return Ok(Some(started));
         };
         if around.https == Https::Served {
-            started.unused = "visitors come by HTTPS, for which rescue servers have no certificate \
-                              of this name; they are redirected instead";
+            started.unused = BY_HTTPS;
         }
         started.told = Some(started.keep(dns, around, state)?);
         Ok(Some(started))
@@ -131,7 +145,7 @@ impl Dns {
         dns: &DnsSettings,
         sockets: Option<NameSockets>,
         name: DomainName,
-        seed: u64,
+        around: &Surroundings<'_>,
     ) -> Result<Self, String> {
         let zone = DomainName::from(&dns.zone);
         let (server, zone, own): (String, Arc<dyn Zone>, _) = match &dns.server {
@@ -140,7 +154,7 @@ impl Dns {
                 (server.to_string(), Arc::new(remote), None)
             }
             NameServer::Own(own) => {
-                let own = open_zone(zone, own, seed)?;
+                let own = open_zone((zone, own), around.state.cloned(), around.seed)?;
                 ("of this server".into(), Arc::new(own.clone()), Some(own))
             }
         };
@@ -278,4 +292,11 @@ fn asked(counts: Counts) -> NameServerStatus {
 /// Cancel safety: dropped half-way, it has stopped.
 pub async fn serve_community_zone(order: &NameServerOrder) -> Result<(), String> {
     community_zone::run(order).await
+}
+
+/// A line of the file of names, for `crate::fuzzing`.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed_line(line: &str) {
+    let read = records::parse(line);
+    assert!(read.is_none() || !line.contains('\n'));
 }

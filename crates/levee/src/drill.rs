@@ -8,8 +8,9 @@
 //!
 //! The running server calls and redirects (`office`); the command makes the visits (`crowd`), so
 //! whatever ends the command ends the drill: the server hears from it twice a second, or stops. The
-//! visits do what browsers do, follow the redirect and look at each byte (`visit`), and end in a
-//! report for people (`report`). What may be done when is decided in `levee_control`.
+//! visits do what browsers do, by HTTPS where the site sends its visitors there (`crate::way`),
+//! follow the redirect and look at each byte (`visit`), and end in a report for people (`report`).
+//! What may be done when is decided in `levee_control`.
 
 mod account;
 mod client;
@@ -23,5 +24,7 @@ mod visit;
 pub use account::{Account, Invitation, Member, Part};
 pub use client::{Wanted, drill, stop};
 pub use ledger::Ledger;
-pub use office::{Begun, DrillDesk, DrillOffice};
+pub use office::{Begun, Doors, DrillDesk, DrillOffice};
 pub use report::Report;
+
+pub use crate::way::Scheme;

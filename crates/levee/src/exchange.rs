@@ -43,6 +43,20 @@ pub async fn ask(
     let stream = TcpStream::connect(address)
         .await
         .map_err(|error| told(&error))?;
+    ask_on(stream, request, bytes_max).await
+}
+
+/// As [`ask`], on a connection that is open.
+///
+/// # Errors
+/// As [`ask`]; whether the request was carried out is not known then.
+///
+/// Cancel safety: as [`exchange`].
+pub async fn ask_on(
+    stream: TcpStream,
+    request: http::Request<Full<Bytes>>,
+    bytes_max: usize,
+) -> Result<(StatusCode, Bytes), String> {
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| told(&error))?;
     let answer = async {

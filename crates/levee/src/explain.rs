@@ -1,43 +1,14 @@
-//! `levee check` and `levee explain`: what a settings file means, before it runs.
+//! `levee explain`: what a settings file means, before it runs.
 
 use std::fmt::Write;
 use std::path::Path;
 
 use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
-use crate::{dns, https};
-
-/// The report of `levee check`.
-///
-/// # Errors
-/// Every complaint, one a line, with the file's name before it.
-pub fn check(path: &Path) -> Result<String, String> {
-    match settings::check(path) {
-        Ok(settings) => {
-            let mut findings = https::check(&settings);
-            findings.errors.extend(dns::check(&settings));
-            let line = |text: &String| format!("{}: {text}", path.display());
-            if !findings.errors.is_empty() {
-                return Err(findings
-                    .errors
-                    .iter()
-                    .map(line)
-                    .collect::<Vec<_>>()
-                    .join("\n"));
-            }
-            let mut report = format!("{}: good, site {}", path.display(), settings.site.name);
-            for warning in &findings.warnings {
-                report.push_str(&format!("\n{}: warning: {warning}", path.display()));
-            }
-            Ok(report)
-        }
-        Err(complaints) => Err(told(path, &complaints)),
-    }
-}
 
 /// The report of `levee explain`: each setting, its value, and where it came from.
 ///
 /// # Errors
-/// As [`check`].
+/// Every complaint, one a line, with the file's name before it.
 pub fn explain(path: Option<&Path>) -> Result<String, String> {
     let file = match path {
         Some(path) => {

@@ -216,6 +216,7 @@ impl Figures {
             home_answers,
             sent_back: sent_back(total),
             comebacks: comebacks(total),
+            kept_visits: total.kept_visits,
             home_exceptions: told(home_exceptions),
             signatures: told(signatures),
             copies: self.copies(copies, copy_bytes),

@@ -6,6 +6,8 @@
 //!  permits     our word that they may go on without us, and theirs to us
 //!  returns     whether an origin that had died is back
 //!  inspector   looks at what rescue servers deliver for us; purges, looks again, expels
+//!  ways        by HTTP or by HTTPS, as our visitors come
+//!  diversion   whether visitors are sent elsewhere
 //!  neighbours  the same, at members who help the same origin; reports to it
 //!  expelled    who altered something: kept in the state folder
 //!  accuser     tells the community whom we have expelled, and hears whom others have
@@ -14,6 +16,7 @@
 //! What looks come to is decided in `levee_control::Inspection`; here are keys, sockets and files.
 
 mod accuser;
+mod diversion;
 mod expelled;
 mod inspector;
 mod look;
@@ -21,6 +24,7 @@ mod neighbours;
 mod permits;
 mod returns;
 mod scene;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +50,7 @@ pub use neighbours::{ReportLine, watch_neighbours};
 pub use permits::{PermitFault, origin_key};
 pub use returns::watch_orphans;
 pub use scene::{Scene, SceneBoard};
+pub use ways::{InTheClear, Ways};
 
 use crate::trust::{Trust, unix_now};
 
@@ -131,7 +136,7 @@ impl IntegrityOffice {
             permit,
             fetcher,
             accepts_key: Box::new(accepts_key),
-            expelled: ExpelledList::open(state.map(|folder| folder.join(expelled::FILE)))?,
+            expelled: ExpelledList::of(state)?,
             pardons: Shared::default(),
             news: watch::Sender::default(),
             looks: LookCounts::default(),
@@ -180,7 +185,8 @@ impl IntegrityOffice {
         self.tell_expelled().await;
     }
 
-    /// Takes a member off the list. Blocks for the disk.
+    /// Takes a member off the list. Blocks for the disk and for the Brain, so it is called outside
+    /// of tasks.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -188,7 +194,7 @@ impl IntegrityOffice {
         self.expelled.forgive(member)?;
         self.pardon(member);
         // The Brain task is gone only when the server stops.
-        let _ = self.events.try_send(self.expelled_input());
+        let _ = self.events.blocking_send(self.expelled_input());
         Ok(format!("{member} is forgiven, and may be asked again"))
     }
 
@@ -225,4 +231,11 @@ impl fmt::Debug for IntegrityOffice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "IntegrityOffice({})", self.site)
     }
+}
+
+/// A line of the list of the expelled, for `crate::fuzzing`.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed_line(line: &str) {
+    let read = expelled::parse(line);
+    assert!(read.is_none() || !line.contains('\n'));
 }

@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             levee::community_desk::run(&wanted).map(|report| println!("{report}"))
         }
         Command::Dns(order) => levee::serve::run_name_server(&order),
-        Command::Check { file } => explain::check(&file).map(|report| println!("{report}")),
+        Command::Check { file } => levee::check::run(&file).map(|report| println!("{report}")),
         Command::Explain {
             reference: true, ..
         } => {
@@ -105,6 +105,7 @@ fn drill(order: &Drill) -> Result<(), String> {
         rate: order.rate,
         length: order.time,
         paths: order.path.clone(),
+        authorities: order.ca.clone(),
     };
     let report = runtime.block_on(levee::drill::drill(
         admin,

@@ -1,15 +1,20 @@
 //! What a site has to do with its registry: offers itself, looks for candidates, looks up callers.
 //!
-//! [`Directory`] is what the rest of the server sees; a mesh, SLP or an external store would be
-//! another `Directory`. [`RegistryClient`] speaks the registry protocol. One task owns the
+//! [`Directory`] is what the rest of the server sees; SLP or an external store would be another
+//! `Directory`. [`RegistryClient`] speaks the registry protocol. One task owns the
 //! connection, keeps it open between exchanges, and opens it again with growing pauses when it is
 //! lost. What was registered last is registered again after each loss, because a registry that was
 //! restarted knows nothing; so a site is found again soon after its registry has come back.
+//! Of several, those that are away are asked now and then whether they are back.
+//!
+//! Where several registries are known, what the others say counts as well (`witnesses`).
 //!
 //! Every exchange has a deadline and every failure is a sentence for the status page.
 
+mod away;
 mod exchange;
 mod keeper;
+mod witnesses;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -30,6 +35,7 @@ use crate::registry_finder::KnownRegistries;
 use crate::rescue_link::{AddressBook, LinkCharge};
 use crate::trust::{Denied, Trust};
 use keeper::{Ask, Keeper};
+use witnesses::Witnesses;
 
 /// A place where the sites of a community find each other.
 pub trait Directory: Send + Sync {
@@ -206,6 +212,7 @@ pub struct RegistryClient {
     asks: mpsc::Sender<Ask>,
     status: watch::Receiver<RegistryStatus>,
     registries: KnownRegistries,
+    witnesses: Arc<Witnesses>,
     site: HostName,
     wait: Duration,
 }
@@ -223,6 +230,7 @@ impl RegistryClient {
             asks,
             status,
             registries: settings.registries.clone(),
+            witnesses: Arc::new(Witnesses::new(settings.clone())),
             site: settings.site.clone(),
             wait: settings.exchange_wait,
         };
@@ -248,10 +256,11 @@ impl RegistryClient {
     ///
     /// Cancel safety: dropped half-way, it may be known or not.
     pub async fn accuse(&self, accusation: Accusation) -> Result<bool, DirectoryError> {
-        let accuse = Request::Accuse(Box::new(accusation));
+        let accuse = Request::Accuse(Box::new(accusation.clone()));
         let Reply::Noted(count) = self.ask(accuse).await? else {
             return Err(self.wrong_kind());
         };
+        self.witnesses.tell(self.registry(), accusation).await;
         Ok(count > 0)
     }
 
@@ -262,9 +271,10 @@ impl RegistryClient {
     ///
     /// Cancel safety: dropped half-way, nothing is lost.
     pub async fn accusations(&self) -> Result<Vec<Accusation>, DirectoryError> {
-        let Reply::Said(said) = self.ask(Request::Accusations).await? else {
+        let Reply::Said(mut said) = self.ask(Request::Accusations).await? else {
             return Err(self.wrong_kind());
         };
+        said.extend(self.witnesses.said());
         Ok(said)
     }
 
@@ -298,13 +308,16 @@ impl RegistryClient {
 /// Dropped half-way, an exchange that has begun is finished, and its result thrown away.
 impl Directory for RegistryClient {
     async fn register(&self, entry: Entry) -> Result<Duration, DirectoryError> {
-        let Reply::Registered(lifetime) = self.ask(Request::Register(entry)).await? else {
+        let request = Request::Register(entry.clone());
+        let Reply::Registered(lifetime) = self.ask(request).await? else {
             return Err(self.wrong_kind());
         };
+        self.witnesses.note_registered(&entry);
         Ok(lifetime)
     }
 
     async fn deregister(&self, site: HostName) -> Result<(), DirectoryError> {
+        self.witnesses.note_left();
         let farewell = Request::Deregister(Farewell::new(site));
         let Reply::Removed(_) = self.ask(farewell).await? else {
             return Err(self.wrong_kind());
@@ -321,9 +334,11 @@ impl Directory for RegistryClient {
             per_domain: Some(PER_DOMAIN_MAX),
             ..Search::default()
         };
-        let Reply::Found(entries) = self.ask(Request::Search(search)).await? else {
+        let Reply::Found(entries) = self.ask(Request::Search(search.clone())).await? else {
             return Err(self.wrong_kind());
         };
+        let found = (self.registry(), entries);
+        let entries = self.witnesses.compare(found, &search).await;
         Ok(entries.into_iter().map(candidate).collect())
     }
 
@@ -331,7 +346,10 @@ impl Directory for RegistryClient {
         let Reply::Found(entries) = self.ask(Request::Query(site.clone())).await? else {
             return Err(self.wrong_kind());
         };
-        Ok(entries.into_iter().find(|entry| entry.site.host == site))
+        match entries.into_iter().find(|entry| entry.site.host == site) {
+            Some(entry) => Ok(Some(entry)),
+            None => Ok(self.witnesses.look_up(self.registry(), &site).await),
+        }
     }
 }
 

@@ -371,6 +371,7 @@ impl Server {
             End::Closed => debug!(%address, "connection to the registry closed"),
             End::Idle => debug!(%address, "connection to the registry closed: idle"),
             End::LinkEnded(why) => info!(%address, "link from another registry ended: {why}"),
+            End::Refused => self.counts.dropped += 1,
             End::Dropped(why) => self.warn(address, why),
             End::Panicked => self.warn(address, "a fault of ours"),
         }

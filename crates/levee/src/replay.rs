@@ -10,7 +10,7 @@
 //! is decided in the worlds is decided by the server's own `Brain` and `Gate`
 //! (`levee_sim::replay`).
 
-mod line;
+pub(crate) mod line;
 mod progress;
 mod report;
 mod scan;

@@ -34,24 +34,13 @@ pub fn load(path: &Path) -> Result<Settings, Vec<Complaint>> {
     Settings::settle(&read_file(path)?)
 }
 
-/// As [`load`], and looks whether what the settings name is there. A server that is to run tells
-/// that itself, when it opens it.
+/// As [`load`], with the file, which knows the lines.
 ///
 /// # Errors
 /// As [`load`].
-pub fn check(path: &Path) -> Result<Settings, Vec<Complaint>> {
+pub fn load_with_lines(path: &Path) -> Result<(Settings, SettingsFile), Vec<Complaint>> {
     let file = read_file(path)?;
-    let settings = Settings::settle(&file)?;
-    match &settings.site.content {
-        Content::Folder(folder) if !folder.is_dir() => Err(vec![Complaint {
-            line: file.line("site.folder"),
-            text: format!(
-                "site.folder: there is no folder {}; make it, or name another",
-                folder.display()
-            ),
-        }]),
-        Content::Folder(_) | Content::Upstream => Ok(settings),
-    }
+    Ok((Settings::settle(&file)?, file))
 }
 
 /// The text of a settings file.
@@ -90,22 +79,10 @@ mod tests {
 
     #[test]
     fn a_device_without_end_is_no_settings_file() {
-        let told = check(Path::new("/dev/zero")).expect_err("zeros without end");
+        let told = load(Path::new("/dev/zero")).expect_err("zeros without end");
         assert!(
             told[0].text.ends_with("that is no settings file"),
             "{told:?}"
         );
-    }
-
-    #[test]
-    fn a_folder_that_is_not_there_is_told_with_its_line() {
-        let place = tempfile::tempdir().expect("a folder");
-        let path = place.path().join("levee.toml");
-        std::fs::write(&path, "[site]\nfolder = \"public\"\n").expect("a file");
-        let told = check(&path).expect_err("no such folder");
-        assert_eq!(told[0].line, Some(2));
-        assert!(told[0].text.contains("there is no folder"), "{told:?}");
-        std::fs::create_dir(place.path().join("public")).expect("a folder");
-        check(&path).expect("it is there now");
     }
 }

@@ -7,6 +7,7 @@
 //! servers and never gives a number out twice. Deliberately no database: a list has tens of lines.
 
 mod given;
+mod watch;
 mod whole_file;
 
 use std::fs::{self, File};
@@ -19,9 +20,12 @@ use levee_net::Shared;
 use levee_vocab::WebAddress;
 use thiserror::Error;
 
+pub use watch::{StateWatch, has_no_room};
 pub use whole_file::{Readers, replace};
 
 const FILE: &str = "aliases";
+/// A block of a disk: no file of ours takes less.
+const PROBE: [u8; 4096] = [0; 4096];
 const HEADER: &str = "# levee aliases 1: number alias origin port, and its port for https";
 
 /// The state folder. Clones are the same folder.
@@ -84,6 +88,20 @@ impl StateFolder {
     /// Why the last file could not be written, in a sentence; empty where it could.
     pub fn trouble(&self) -> String {
         self.trouble.with(|trouble| trouble.clone())
+    }
+
+    /// Writes a small file and takes it away, to find out whether one can be written. That one can
+    /// does not end a trouble: what could not be written may be in the way itself.
+    pub fn probe(&self) {
+        let place = self.path.join("probe");
+        let written = fs::write(&place, PROBE).and_then(|()| fs::remove_file(&place));
+        if let Err(error) = written {
+            // What a full disk took of it takes no room from others.
+            let _ = fs::remove_file(&place);
+            let path = self.path.clone();
+            self.trouble
+                .replace(StateError::Io { path, error }.to_string());
+        }
     }
 
     /// Where it is.
@@ -201,6 +219,16 @@ fn parse(line: &str) -> Option<AliasRecord> {
         origin: WebAddress { host, port },
         tls,
     })
+}
+
+/// A line of any file of the folder, for `crate::fuzzing`.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed_line(line: &str) {
+    if let Some(record) = parse(line) {
+        assert!(line.contains(record.alias.as_str()) || line.contains(char::is_uppercase));
+    }
+    let given = given::parse(line, 0);
+    assert!(given.is_none_or(|given| given.left.subsec_nanos() == 0));
 }
 
 #[cfg(test)]

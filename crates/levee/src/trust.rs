@@ -35,7 +35,7 @@ use tokio::sync::watch;
 use crate::settings::TrustSettings;
 use crate::state::{Readers, replace};
 pub use accusations::accusations;
-pub use denied::{Denied, DeniedCount, DeniedCounts};
+pub use denied::{Denied, DeniedCount, DeniedCounts, Missed};
 pub use identity_file::{fresh_identity, identity_at};
 pub use list_keeper::{ListSources, keep_list};
 pub use tls::Channel;

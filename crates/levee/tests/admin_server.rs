@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use levee::admin::{AdminLimits, Reporting, StatusSource, serve};
-use levee::drill::{Account, Begun, DrillDesk, Invitation};
+use levee::drill::{Account, Begun, DrillDesk, Invitation, Scheme};
 use levee::purge_report::PurgeReport;
 use levee_control::{Confirmation, DrillStop, PurgeOutcome};
 use levee_observe::{History, Status, StatusBoard};
@@ -62,6 +62,7 @@ impl DrillDesk for Board {
                     key: format!("key for {seconds} s at {rate}"),
                     site: "news.example:80".into(),
                     address: ([127, 0, 0, 1], 80).into(),
+                    scheme: Scheme::Http,
                 }),
             }
         })

@@ -118,6 +118,37 @@ fn the_dashboard_draws_who_helps_whom_and_the_last_minutes() {
     assert!(dom.contains("class=\"peer origin"), "{dom}");
 }
 
+/// What stands behind each `mark` in `text`, up to the next quote.
+fn numbers(text: &str, mark: &str) -> Vec<f64> {
+    let parts = text.split(mark).skip(1);
+    parts
+        .map(|part| part.split('"').next().unwrap().parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn no_line_of_the_drawing_is_cut_off() {
+    let mut alone = sample("sos.json");
+    alone.rescue_servers.clear();
+    for status in [alone, sample("rescue.json")] {
+        let (url, _server) = show(&status);
+        let dom = browser::dom(&format!("{url}/dashboard"), Look::Live);
+        let drawing = dom.split("id=\"stage\"").nth(1).unwrap();
+        let drawing = drawing.split("</svg>").next().unwrap();
+        // Of a width that is one of two.
+        let [height] = [numbers(drawing, "0 0 900 "), numbers(drawing, "0 0 420 ")].concat()[..]
+        else {
+            panic!("it has no size: {drawing}");
+        };
+        let lowest = numbers(drawing, " y=\"").into_iter().fold(0.0, f64::max);
+        // Letters reach a little below their line.
+        assert!(
+            lowest > 0.0 && lowest + 5.0 <= height,
+            "{lowest} of {height}"
+        );
+    }
+}
+
 #[test]
 fn the_status_page_needs_no_script() {
     let (url, _server) = show(&sample("sos.json"));

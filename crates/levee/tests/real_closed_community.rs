@@ -6,8 +6,12 @@
 mod accusations;
 #[path = "real_closed_community/attacks.rs"]
 mod attacks;
+#[path = "real_closed_community/boaster.rs"]
+mod boaster;
 #[path = "real_closed_community/members.rs"]
 mod members;
+#[path = "real_closed_community/omissions.rs"]
+mod omissions;
 #[path = "real_closed_community/players.rs"]
 mod players;
 #[path = "real_closed_community/stage.rs"]

@@ -35,7 +35,8 @@ struct Community {
 }
 
 impl Community {
-    fn start() -> Self {
+    /// With an origin on a link like this.
+    fn start(rate: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let names = ["site.localhost", "*.aliases.localhost"];
@@ -82,7 +83,7 @@ impl Community {
         settings(
             "origin.toml",
             "site.localhost",
-            "[link]\nrate = \"100 kB/s\"\n",
+            &format!("[link]\nrate = \"{rate}\"\n[integrity]\nsampling = \"100 ms\"\n"),
         );
         let rescue = levee(folder.path(), &["serve", "-c", "rescue.toml"]);
         let origin = levee(folder.path(), &["serve", "-c", "origin.toml"]);
@@ -107,6 +108,14 @@ impl Community {
 
     fn root(&self) -> PathBuf {
         self.folder.path().join("ours/root.pem")
+    }
+
+    /// What the origin tells of itself.
+    fn status(&self) -> serde_json::Value {
+        let port = self.origin.port("admin http://127.0.0.1:");
+        let url = format!("http://127.0.0.1:{port}/status.json");
+        let output = Command::new("curl").args(["--silent", &url]).output();
+        serde_json::from_slice(&output.unwrap().stdout).unwrap()
     }
 
     /// What openssl says that the certificate's key is: for a browser that is to know it.
@@ -138,7 +147,7 @@ fn curl(root: &Path, url: &str, told: &str, arguments: &[&str]) -> String {
 
 #[test]
 fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
-    let community = Arc::new(Community::start());
+    let community = Arc::new(Community::start("100 kB/s"));
     let is_over = Arc::new(AtomicBool::new(false));
     let crowd = {
         let (community, is_over) = (Arc::clone(&community), Arc::clone(&is_over));
@@ -183,10 +192,65 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
         }
         assert!(began.elapsed() < PATIENCE, "{seen:.400}");
     }
+    // So do the looks of the origin, which finds nothing to complain of.
+    loop {
+        let looks = &community.status()["integrity"]["looks"];
+        assert_eq!(
+            (&looks["forged"], &looks["foreign"]),
+            (&0.into(), &0.into())
+        );
+        if looks["authentic"].as_u64().unwrap() > 0 {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{looks}");
+    }
     is_over.store(true, Ordering::Relaxed);
     // Nobody was sent to an alias that everybody on the way can read.
     for visit in crowd.join().unwrap() {
         let place = visit.split(' ').nth(1).unwrap_or_default();
         assert!(place.is_empty() || place.starts_with("https://"), "{visit}");
+    }
+}
+
+/// Holds a drill; it succeeded, what it printed, and what it complained of.
+fn drill(community: &Community, more: &[&str]) -> (bool, String, String) {
+    let admin = community.origin.port("admin http://127.0.0.1:");
+    let output = Command::new(env!("CARGO_BIN_EXE_levee"))
+        .current_dir(community.folder.path())
+        .args(["drill", "--json", "--rate", "20", "--time", "1s", "--admin"])
+        .arg(format!("127.0.0.1:{admin}"))
+        .args(more)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.success(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn a_drill_goes_by_https_where_visitors_do() {
+    let community = Community::start("5 MB/s");
+    let (_, _, complaint) = drill(&community, &["--ca", "origin.toml"]);
+    assert!(complaint.contains("no certificate in it"), "{complaint}");
+    let (_, _, complaint) = drill(&community, &[]);
+    assert!(complaint.contains("--ca FILE"), "{complaint}");
+    let began = Instant::now();
+    loop {
+        let (is_well, printed, complaint) = drill(&community, &["--ca", "ours/root.pem"]);
+        // Who helps is known when the registry has been asked.
+        if is_well {
+            let report: serde_json::Value = serde_json::from_str(&printed).unwrap();
+            assert!(
+                report["members"][0]["visits"].as_u64().unwrap() > 0,
+                "{printed}"
+            );
+            let port = community.origin.port("https://site.localhost:");
+            assert_eq!(report["site"], format!("site.localhost:{port}"));
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{printed}{complaint}");
     }
 }

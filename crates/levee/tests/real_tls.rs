@@ -2,9 +2,13 @@
 //! what `levee check` tells.
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader};
+#[path = "support/program.rs"]
+mod program;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
+
+use program::Program;
 
 /// A site with a certificate, in a folder of its own.
 struct Site {
@@ -13,8 +17,8 @@ struct Site {
 
 /// A levee that serves it, ended with the test.
 struct Levee {
-    process: Child,
-    port: String,
+    _program: Program,
+    port: u16,
     admin: String,
 }
 
@@ -69,22 +73,15 @@ impl Site {
     }
 
     fn start(&self) -> Levee {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+        command
             .current_dir(self.folder.path())
-            .args(["serve", "-c", "levee.toml"])
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let after = |mark: &str| line.split(mark).nth(1).unwrap().trim().to_owned();
-        let port = after(", https://site.example:");
+            .args(["serve", "-c", "levee.toml"]);
+        let program = Program::start(&mut command);
         Levee {
-            process,
-            port: port.split(',').next().unwrap().to_owned(),
-            admin: after("admin http://"),
+            port: program.port(", https://site.example:"),
+            admin: format!("127.0.0.1:{}", program.port("admin http://127.0.0.1:")),
+            _program: program,
         }
     }
 }
@@ -118,13 +115,6 @@ impl Levee {
             .output()
             .unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-}
-
-impl Drop for Levee {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -123,6 +123,41 @@ async fn what_one_registry_is_told_the_others_know() {
 }
 
 #[tokio::test]
+async fn registries_that_agree_are_not_accused_of_leaving_anybody_out() {
+    let registries = mesh(3).await;
+    let addresses: Vec<SocketAddr> = registries.iter().map(|one| one.address).collect();
+    let trust = open();
+    let (known, own) = (fixed(addresses.clone()), name("www.a.com"));
+    let settings = RegistryClientSettings::new(known, own, Arc::clone(&trust), 1);
+    let site = RegistryClient::start(settings);
+    site.register(entry("www.a.com", 100)).await.unwrap();
+    let count = addresses.len();
+    for (number, address) in addresses.into_iter().enumerate() {
+        let other = format!("www.b{number}.com");
+        let at = client(vec![address], &other);
+        at.register(entry(&other, 50)).await.unwrap();
+        // Whoever has heard of it so far is enough.
+        let found = site.search(5).await.unwrap();
+        assert_eq!(found.len(), number + 1, "of {count}: {found:?}");
+    }
+    assert!(trust.denied().all().is_empty());
+}
+
+#[tokio::test]
+async fn whom_only_one_of_the_registries_knows_is_found_all_the_same() {
+    // They are not linked, as if one kept everything to itself.
+    let (one, another) = (mesh(1).await.remove(0), mesh(1).await.remove(0));
+    let known = client(vec![another.address], "www.a.com");
+    known.register(entry("www.a.com", 100)).await.unwrap();
+    let site = client(vec![one.address, another.address], "www.b.com");
+    let found = site.lookup(name("www.a.com")).await.unwrap();
+    assert_eq!(found.unwrap().site.host, name("www.a.com"));
+    assert_eq!(site.status().address, one.address.to_string());
+    assert_eq!(site.search(5).await.unwrap().len(), 1);
+    assert!(site.lookup(name("www.c.com")).await.unwrap().is_none());
+}
+
+#[tokio::test]
 async fn a_site_goes_on_with_another_registry_within_one_exchange() {
     let mut registries = mesh(3).await;
     let addresses: Vec<SocketAddr> = registries.iter().map(|one| one.address).collect();
@@ -145,6 +180,42 @@ async fn a_site_goes_on_with_another_registry_within_one_exchange() {
         .collect();
     assert_eq!(states, ["away", "asked", "ready"]);
     assert!(!status.all[0].cause.is_empty());
+}
+
+/// The state and the cause of the first registry that `site` knows.
+fn first_place(site: &RegistryClient) -> (String, String) {
+    let place = site.status().all.remove(0);
+    (place.state, place.cause)
+}
+
+#[tokio::test]
+async fn a_registry_that_is_not_needed_shows_its_newest_error_and_is_seen_to_come_back() {
+    let gone = listeners(1).await.remove(0);
+    let (address, mut registries) = (gone.local_addr().unwrap(), mesh(1).await);
+    drop(gone);
+    let known = fixed(vec![address, registries.remove(0).address]);
+    let mut settings = RegistryClientSettings::new(known, name("www.a.com"), open(), 1);
+    settings.retry_delay_min = Duration::from_millis(5);
+    settings.retry_delay_max = Duration::from_millis(40);
+    let site = RegistryClient::start(settings);
+    site.register(entry("www.a.com", 100)).await.unwrap();
+    let (state, cause) = first_place(&site);
+    assert_eq!(state, "away");
+    assert!(cause.starts_with("cannot connect to registry"), "{cause}");
+    // Now somebody is there who closes each connection; nothing is asked of the site meanwhile.
+    let closing = TcpListener::bind(address).await.unwrap();
+    let door = tokio::spawn(async move { while closing.accept().await.is_ok() {} });
+    until(async || first_place(&site).1.contains("closed the connection")).await;
+    let tried_at = site.status().all[0].tried_at;
+    until(async || site.status().all[0].tried_at > tried_at).await;
+    door.abort();
+    assert!(door.await.unwrap_err().is_cancelled());
+    let listener = TcpListener::bind(address).await.unwrap();
+    let parts = (listener, RegistryServerSettings::default(), open());
+    tokio::spawn(run_with(parts, desk(), std::future::pending()));
+    until(async || first_place(&site) == ("ready".to_owned(), String::new())).await;
+    assert!(site.status().connected);
+    assert_eq!(site.status().last_error, "");
 }
 
 #[tokio::test]

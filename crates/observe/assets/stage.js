@@ -15,7 +15,7 @@ const Stage = (() => {
     const all = helpers.concat(origins).sort((one, other) => rank(other) - rank(one));
     const shown = all.slice(0, 10);
     const rows = Math.max(1, Math.ceil(shown.length / 2));
-    const size = { w: phone ? 420 : 900, h: Math.max(phone ? 200 : 170, 90 + rows * (phone ? 84 : 66)) };
+    const size = { w: phone ? 420 : 900, h: Math.max(200, 90 + rows * (phone ? 84 : 66)) };
     svg.setAttribute("viewBox", `0 0 ${size.w} ${size.h}`);
     const most = Math.max(1, ...shown.map(({ peer }) => Math.max(peer.used, peer.rate)));
     const centre = { x: size.w / 2, y: size.h / 2 };

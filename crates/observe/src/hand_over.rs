@@ -58,6 +58,20 @@ impl HandOver {
             .remove(&name_of(alias))
     }
 
+    /// Keeps lines of `alias` that were taken and could not be handed over, before those that came
+    /// since. What there is no room for is left out.
+    pub fn give_back(&self, alias: &str, mut earlier: HandOverLines) {
+        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = waiting.entry(name_of(alias)).or_default();
+        if earlier.body.len() + kept.body.len() > HAND_OVER_BYTES_MAX {
+            kept.left_out += earlier.lines;
+            return;
+        }
+        earlier.body.append(&mut kept.body);
+        kept.body = earlier.body;
+        kept.lines += earlier.lines;
+    }
+
     /// The aliases for which lines wait.
     pub fn aliases(&self) -> Vec<String> {
         let waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,6 +9,8 @@ mod access_log;
 mod auto;
 mod calendar;
 mod dashboard;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod hand_over;
 mod history;
 mod html;
@@ -39,8 +41,8 @@ pub use status::{
     AccusationStatus, AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision,
     DnsStatus, DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus,
     Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, OrderCount,
-    Peer, PeerStatus, Rates, RefusedSite, RegistryPlace, RegistryStatus, Status, TlsStatus,
-    TrustRefusal, TrustStatus, UpstreamStatus,
+    Peer, PeerStatus, Rates, RefusedSite, RegisteredSite, RegistryPlace, RegistryStatus, Status,
+    TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

@@ -125,6 +125,25 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
     html.markup("</tbody></table></div></section>\n");
 }
 
+/// All registries where there are several, and why one is away.
+fn registries(html: &mut Html, status: &Status) {
+    let registry = &status.registry;
+    if registry.all.len() < 2 {
+        return;
+    }
+    html.markup(" Registries: ");
+    for (number, place) in registry.all.iter().enumerate() {
+        html.markup(if number > 0 { ", " } else { "" });
+        html.text(&place.address).markup(" ").text(&place.state);
+        if !place.cause.is_empty() {
+            let ago = words::span(status.now - place.tried_at);
+            html.markup(" (").text(&place.cause);
+            html.text(format!(", tried {ago} ago")).markup(")");
+        }
+    }
+    html.markup(".");
+}
+
 fn candidates(html: &mut Html, status: &Status) {
     let registry = &status.registry;
     html.markup("<section><h2>Community</h2><p>");
@@ -143,17 +162,7 @@ fn candidates(html: &mut Html, status: &Status) {
                 .markup(" does not answer.</strong> We go on with the last candidates.");
         }
     }
-    if registry.all.len() > 1 {
-        html.markup(" Registries: ");
-        for (number, place) in registry.all.iter().enumerate() {
-            html.markup(if number > 0 { ", " } else { "" });
-            html.text(&place.address).markup(" ").text(&place.state);
-            if !place.cause.is_empty() {
-                html.markup(" (").text(&place.cause).markup(")");
-            }
-        }
-        html.markup(".");
-    }
+    registries(html, status);
     if !registry.lookup_error.is_empty() {
         html.markup(" <strong>Looking for registries fails:</strong> <q>")
             .text(&registry.lookup_error)
@@ -296,6 +305,7 @@ fn counters(html: &mut Html, life: &Lifetime, crawlers: &CrawlerStatus) {
         ("Crawlers put off (429)", words::count(crawlers.put_off)),
         ("Crawlers closed", words::count(crawlers.closed)),
         ("Bad requests (4xx)", words::count(life.bad_requests)),
+        ("Stayed: nobody may keep it", words::count(life.kept_visits)),
         ("Redirects at risk", words::count(life.redirects_at_risk)),
         ("Cache hits", words::count(life.cache_hits)),
         ("Cache misses", words::count(life.cache_misses)),

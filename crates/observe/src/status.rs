@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use certificate::{CertificateStatus, OrderCount};
-pub use mesh::{MeshBytes, MeshStatus, PeerStatus};
+pub use mesh::{MeshBytes, MeshStatus, PeerStatus, RegisteredSite};
 pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
 
 /// A whole server.
@@ -430,6 +430,9 @@ pub struct Lifetime {
     pub sent_back: BTreeMap<String, u64>,
     /// Requests of visitors whom a rescue server sent back, by what their word was worth.
     pub comebacks: BTreeMap<String, u64>,
+    /// Visits that were not redirected only because nobody may keep the page.
+    #[serde(default)]
+    pub kept_visits: u64,
     /// Copies of objects that were made before visitors asked.
     pub copies: CopyStatus,
     /// Rescue messages refused, by whatever cause.
@@ -504,8 +507,11 @@ pub struct RegistryPlace {
     pub address: String,
     /// `asked`, `ready` (not needed now) or `away`.
     pub state: String,
-    /// Why it is away, in a sentence.
+    /// Why it is away, in a sentence: what the newest attempt came to.
     pub cause: String,
+    /// Unix seconds of that attempt; 0 where it is not away.
+    #[serde(serialize_with = "finite")]
+    pub tried_at: f64,
 }
 
 /// One URL and how often it was asked for.

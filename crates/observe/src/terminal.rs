@@ -77,6 +77,12 @@ pub fn render_status_text(status: &Status) -> String {
             plain(&status.registry.last_error)
         ));
     }
+    if !status.help.state_trouble.is_empty() {
+        lines.push(format!(
+            "Nobody can be helped: {}",
+            plain(&status.help.state_trouble)
+        ));
+    }
     for decision in status.decisions.iter().take(5) {
         lines.push(decision_line(decision.at, &decision.text));
     }

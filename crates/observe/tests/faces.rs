@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use levee_observe::{
-    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer, PeerStatus, Status,
-    UpstreamStatus, asset, metrics, metrics_reference, render_auto, render_auto_page,
-    render_metrics, render_page, render_registry_metrics, render_registry_page, render_status_text,
-    render_top,
+    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer, PeerStatus,
+    RegisteredSite, Status, UpstreamStatus, asset, metrics, metrics_reference, render_auto,
+    render_auto_page, render_metrics, render_page, render_registry_metrics, render_registry_page,
+    render_status_text, render_top,
 };
 
 fn sample(name: &str) -> Status {
@@ -294,6 +294,11 @@ fn a_registry_shows_what_it_knows_and_no_figures_of_visitors() {
     };
     let registry = MeshStatus {
         entries: 40,
+        sites: vec![RegisteredSite {
+            site: "www.here.example".to_owned(),
+            free: 54_000,
+            seconds_left: 21.0,
+        }],
         peers: vec![
             peer("a:7070", "self"),
             peer("b:7070", "linked"),
@@ -306,6 +311,7 @@ fn a_registry_shows_what_it_knows_and_no_figures_of_visitors() {
     assert!(page.contains("40 sites are registered; 1 of 2 other registries is away."));
     assert!(page.contains("&lt;script&gt;it does not answer") && !page.contains("<script"));
     assert!(page.contains("something newer is known"));
+    assert!(page.contains("<td>www.here.example<td class=n>54.0 kB/s<td class=n>21 s"));
     let metrics = render_registry_metrics(&registry);
     for line in [
         "levee_registry_entries 40\n",

@@ -4,6 +4,10 @@
 //! with everything that is kept in `fuzz/corpus` and `fuzz/crashes`. The first byte of an input
 //! says into which pieces the rest is cut.
 
+#[cfg(test)]
+#[path = "../../../fuzz/kept.rs"]
+mod kept;
+
 use url::Url;
 
 use crate::{Extent, Finder, Found, Hyperlinks, OBJECTS_MAX, Place, Rewriter, URL_BYTES_MAX};
@@ -99,9 +103,6 @@ fn is_left_of(some: &[u8], all: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -195,19 +196,6 @@ mod tests {
 
     #[test]
     fn everything_that_fuzzing_has_kept_still_has_its_properties() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-        for (name, property) in TARGETS {
-            let corpus = fs::read_dir(root.join("corpus").join(name)).unwrap();
-            let crashes = fs::read_dir(root.join("crashes").join(name));
-            let mut tried = 0;
-            for entry in corpus.chain(crashes.into_iter().flatten()) {
-                let path = entry.unwrap().path();
-                let input = fs::read(&path).unwrap();
-                let outcome = std::panic::catch_unwind(|| property(&input));
-                assert!(outcome.is_ok(), "{}", path.display());
-                tried += 1;
-            }
-            assert!(tried >= 4, "the corpus of {name} has {tried}");
-        }
+        kept::try_all(&TARGETS);
     }
 }

@@ -81,6 +81,7 @@ pub(crate) struct CoreCounters {
     pub http2_accepted: Counter,
     pub http2_requests: Counter,
     pub http2_streams: Counter,
+    pub kept_visits: Counter,
     pub comebacks: ComebackCounters,
     pub sent_back: SentBackCounters,
     pub latency: Histogram,
@@ -222,6 +223,7 @@ impl CoreCounters {
         sample.http2_accepted += self.http2_accepted.read();
         sample.http2_requests += self.http2_requests.read();
         sample.http2_streams += self.http2_streams.read();
+        sample.kept_visits += self.kept_visits.read();
         self.comebacks.add_to(&mut sample.comebacks);
         self.sent_back.add_to(&mut sample.sent_back);
         self.latency.add_to(&mut sample.latency);

@@ -5,6 +5,10 @@
 //! is a test for ever. No property repeats the code under it: each says what another server, or the
 //! same one with the bytes cut otherwise, must agree with.
 
+#[cfg(test)]
+#[path = "../../../fuzz/kept.rs"]
+mod kept;
+
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -12,18 +16,22 @@ use levee_wire::{Claim, Published};
 
 use crate::cacheability::ResponseControl;
 use crate::chunked::Incoming;
+use crate::connection_fields::is_of_connection;
 use crate::files::fuzzed_cut;
+use crate::http2::fuzzed_response;
 use crate::request::{BodyLength, Flaw, HEADERS_MAX, HeadLimits, HeaderSpace, Request, Version};
+use crate::trailers;
 
 /// A target and the property that it tries.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their folders.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("cache_control", cache_control),
     ("chunked", chunked),
     ("range", range),
     ("request_head", request_head),
+    ("response_head", response_head),
     ("signature", signature),
 ];
 
@@ -173,6 +181,26 @@ pub fn range(data: &[u8]) {
     assert!(parts.len() <= 16);
 }
 
+/// The head of a response for HTTP/2, and the lines behind a body: what is taken has no line of a
+/// connection, ends within the text, and is read alike whatever follows it.
+pub fn response_head(data: &[u8]) {
+    if let Some((response, length)) = fuzzed_response(data) {
+        assert!(length <= data.len());
+        let mut names = response.headers().keys();
+        assert!(names.all(|name| !is_of_connection(name.as_str())));
+        let behind = [&data[..length], b"x"].concat();
+        let again = fuzzed_response(&behind).map(|(again, at)| (again.headers().clone(), at));
+        assert_eq!(again, Some((response.headers().clone(), length)));
+    }
+    if let Some(trailers) = trailers::read(data) {
+        assert!(trailers.keys().all(|name| !is_of_connection(name.as_str())));
+        let mut lines = Vec::new();
+        trailers::push_lines(&trailers, &mut lines);
+        lines.extend_from_slice(b"\r\n");
+        assert_eq!(trailers::read(&lines), Some(trailers));
+    }
+}
+
 /// A signature's three fields, a line each: what is read and covers what it should is written back
 /// as the very bytes that are signed, and no other response has the same.
 pub fn signature(data: &[u8]) {
@@ -212,30 +240,8 @@ pub fn signature(data: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
-    use super::*;
-
     #[test]
     fn everything_that_fuzzing_has_kept_still_has_its_properties() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-        for (name, property) in TARGETS {
-            let corpus: Vec<_> = fs::read_dir(root.join("corpus").join(name))
-                .unwrap()
-                .collect();
-            assert!(
-                corpus.len() >= 4,
-                "the corpus of {name} has {}",
-                corpus.len()
-            );
-            let crashes = fs::read_dir(root.join("crashes").join(name));
-            for entry in corpus.into_iter().chain(crashes.into_iter().flatten()) {
-                let path = entry.unwrap().path();
-                let input = fs::read(&path).unwrap();
-                let outcome = std::panic::catch_unwind(|| property(&input));
-                assert!(outcome.is_ok(), "{}", path.display());
-            }
-        }
+        super::kept::try_all(&super::TARGETS);
     }
 }

@@ -55,3 +55,9 @@ impl Preface {
         }
     }
 }
+
+/// The head of a response, for `crate::fuzzing`.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed_response(text: &[u8]) -> Option<(http::Response<()>, usize)> {
+    head::read_response(text).ok()
+}

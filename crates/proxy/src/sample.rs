@@ -87,6 +87,8 @@ pub struct Sample {
     pub http2_requests: u64,
     /// Requests by HTTP/2 that are under way.
     pub http2_streams: u64,
+    /// Visits that were not redirected only because nobody may keep the page.
+    pub kept_visits: u64,
     /// Requests with the word of a rescue server that sent the visitor back.
     pub comebacks: Comebacks,
     /// Visitors of origins who were sent back.

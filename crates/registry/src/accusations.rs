@@ -160,6 +160,15 @@ impl Accusations {
         found
     }
 
+    /// What is told to who asks: the words that count, then those that were taken back, so that
+    /// nobody can make who hears both of them believe the older one.
+    pub fn told(&self) -> Vec<&Accusation> {
+        let mut told = self.in_force();
+        let taken_back = self.all().filter(|one| one.sight.is_none());
+        told.extend(taken_back);
+        told
+    }
+
     fn recount(&mut self) {
         let words = self.words.values().flat_map(BTreeMap::values);
         self.next_end = words.map(|word| word.ends).min();

@@ -182,6 +182,11 @@ impl Catalog {
             .filter_map(|(_, name)| self.entries.get(name))
     }
 
+    /// All entries by name.
+    pub fn all(&self) -> impl Iterator<Item = &Held> {
+        self.entries.values()
+    }
+
     /// How many entries there are.
     pub fn count(&self) -> usize {
         self.entries.len()

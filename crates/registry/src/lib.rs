@@ -2,11 +2,13 @@
 //!
 //! [`Catalog`] holds the entries, each with its lifetime, sorted by what they offer. [`Registry`]
 //! is what answers requests from it: who may register what, how much, and how long. [`Mesh`] keeps
-//! several registries alike. [`Accusations`] is what members say of those who lie.
+//! several registries alike. [`Accusations`] is what members say of those who lie. [`newest`] and
+//! [`missing`] are for who has asked several registries.
 //! None opens a socket or reads a clock; the shell carries lines, and an SLP agent or an external
 //! store would hand in the same [`Input`]s and be told the same [`Change`]s.
 
 mod accusations;
+mod answers;
 mod catalog;
 mod departed;
 mod limits;
@@ -17,6 +19,7 @@ mod registry;
 mod sums;
 
 pub use accusations::{ACCUSATION_LIFETIME, Accusations, Heard};
+pub use answers::{best, known_first, missing, newest};
 pub use catalog::{Catalog, Change, Held, Known};
 pub use departed::{Departed, Parting};
 pub use limits::{AddressRule, PrivateAddresses, RegistryLimits};

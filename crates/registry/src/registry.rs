@@ -6,8 +6,6 @@
 //! altering pages is not found by anybody. The limits keep one address from
 //! filling the registry.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -15,6 +13,7 @@ use levee_vocab::Timestamp;
 use levee_wire::registry::{Accusation, Entry, Farewell, Refusal, Reply, Request, Search};
 
 use crate::accusations::{Accusations, Heard};
+use crate::answers::select;
 use crate::catalog::{Catalog, Change, Held, Known, MEMORY, version_of};
 use crate::departed::{Departed, Parting};
 use crate::limits::RegistryLimits;
@@ -74,8 +73,8 @@ pub struct RegistryView {
     pub entries: usize,
     /// Most entries.
     pub entries_max: usize,
-    /// The best offers, largest first.
-    pub best: Vec<Held>,
+    /// The first of them by name.
+    pub held: Vec<Held>,
 }
 
 /// A registry.
@@ -127,11 +126,11 @@ impl Registry {
 
     /// What the status page shows.
     pub fn view(&self) -> RegistryView {
-        let best = self.catalog.best().take(self.limits.found_max);
+        let held = self.catalog.all().take(SHOWN_MAX);
         RegistryView {
             entries: self.catalog.count(),
             entries_max: self.limits.entries_max,
-            best: best.cloned().collect(),
+            held: held.cloned().collect(),
         }
     }
 
@@ -160,7 +159,7 @@ impl Registry {
             }
             Request::Accuse(accusation) => self.accuse(now, asker, accusation),
             Request::Accusations => {
-                let said = self.accusations.in_force().into_iter();
+                let said = self.accusations.told().into_iter();
                 let said = said.take(self.limits.found_max).cloned();
                 (Reply::Said(said.collect()), None)
             }
@@ -246,30 +245,15 @@ impl Registry {
     fn search(&self, now: Timestamp, search: &Search) -> Vec<Entry> {
         let limits = &self.limits;
         let count_max = usize::try_from(search.count).unwrap_or(usize::MAX);
-        let mut of_domain: BTreeMap<&str, u32> = BTreeMap::new();
         let others = self
             .catalog
             .best()
             .filter(|held| Some(&held.site.host) != search.except.as_ref())
             .filter(|held| !self.accusations.are_believed_of(&held.site.host));
-        let wanted = count_max.min(limits.found_max);
-        let per_domain = search.per_domain.unwrap_or(u32::MAX);
-        // Those beyond the share of their domain are taken where there are too few others.
-        let (mut found, mut surplus) = (Vec::new(), Vec::new());
-        for held in others.take(limits.looked_at_max) {
-            let of_one = of_domain.entry(held.site.host.domain()).or_default();
-            *of_one += 1;
-            match *of_one <= per_domain {
-                true => found.push(held),
-                false => surplus.push(held),
-            }
-            if found.len() >= wanted {
-                break;
-            }
-        }
-        found.truncate(wanted);
-        found.extend(surplus.into_iter().take(wanted - found.len()));
-        found.sort_by_key(|held| (Reverse(held.free), &held.site.host));
+        let wanted = (count_max.min(limits.found_max), search.per_domain);
+        let found = select(others.take(limits.looked_at_max), wanted, |held| {
+            (&held.site.host, held.free)
+        });
         found.into_iter().map(|held| held.entry(now)).collect()
     }
 
@@ -283,3 +267,6 @@ impl Registry {
         }
     }
 }
+
+/// More than a person reads, and 100 kB of a status page.
+const SHOWN_MAX: usize = 1000;

@@ -158,6 +158,12 @@ fn whom_two_accuse_at_two_registries_is_found_at_none() {
         Reply::Noted(1)
     );
     assert_eq!(town.finds_liar(), [true; 3]);
+    // That is told too: somebody else may still say the older word.
+    let Reply::Said(all) = town.asks(0, Request::Accusations) else {
+        panic!("what was said");
+    };
+    let counts: Vec<bool> = all.iter().map(|one| one.sight.is_some()).collect();
+    assert_eq!(counts, [true, false]);
 }
 
 #[test]

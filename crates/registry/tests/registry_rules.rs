@@ -342,7 +342,9 @@ fn a_full_registry_refuses_the_new_and_renews_the_old() {
         &["OK 30"],
     );
     assert_eq!((r.view().entries, r.view().entries_max), (3, 3));
-    assert_eq!(r.view().best[0].site.host.as_str(), "b.org");
+    let held = r.view().held.into_iter();
+    let names: Vec<String> = held.map(|held| held.site.host.to_string()).collect();
+    assert_eq!(names, ["a.org", "b.org", "c.org"]);
 }
 
 #[test]

@@ -1,10 +1,21 @@
-//! What fuzzing holds against the reader of member lists: properties that every input must have.
+//! What fuzzing holds against the readers of member lists and keys: properties that every input
+//! must have.
 //!
-//! The target in `fuzz/` calls this with what libFuzzer makes up, and a test with everything that
-//! is kept in `fuzz/corpus` and `fuzz/crashes`. What it makes up is signed here first, so that the
-//! lines are read at all.
+//! The targets in `fuzz/` call these with what libFuzzer makes up, and a test with everything that
+//! is kept in `fuzz/corpus` and `fuzz/crashes`. What it makes up as a list is signed here first, so
+//! that the lines are read at all.
 
-use crate::{Identity, Purpose, Roster, SignedList};
+#[cfg(test)]
+#[path = "../../../fuzz/kept.rs"]
+mod kept;
+
+use crate::{Identity, PublicKey, Purpose, Role, Roster, Signature, SignedList, UnixMillis};
+
+/// A target and the property that it tries.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets, by the names of their folders.
+pub const TARGETS: [Target; 2] = [("keys", keys), ("member_list", member_list)];
 
 /// A list of anything is refused, or reads again as it is printed, and each member on it is found
 /// by its key.
@@ -31,22 +42,42 @@ pub fn member_list(data: &[u8]) {
     }
 }
 
+/// A key, a signature, a date, a role or a key file: each is refused, or reads again as it is
+/// printed, and no value has two texts.
+pub fn keys(data: &[u8]) {
+    if let Some(key) = PublicKey::from_spki(data) {
+        assert!(data.ends_with(key.as_bytes()));
+        let bytes = PublicKey::from_bytes(*key.as_bytes());
+        assert_eq!(bytes.to_string().parse(), Ok(key));
+    }
+    let text = String::from_utf8_lossy(data);
+    if let Ok(identity) = Identity::from_file_text(&text) {
+        let again = Identity::from_file_text(&identity.to_file_text());
+        assert_eq!(again.map(|again| again.key()), Ok(identity.key()));
+        let secret = identity.to_pkcs8();
+        let shown = format!("{identity:?}");
+        assert!(!secret.is_empty() && shown.len() < 80, "{shown}");
+    }
+    for line in text.lines() {
+        if let Ok(key) = line.parse::<PublicKey>() {
+            assert_eq!(key.to_string(), line);
+        }
+        if let Ok(signature) = line.parse::<Signature>() {
+            assert_eq!(signature.to_string(), line);
+        }
+        if let Ok(date) = line.parse::<UnixMillis>() {
+            assert_eq!(date.to_string().parse(), Ok(date));
+        }
+        if let Ok(role) = line.parse::<Role>() {
+            assert_eq!(role.to_string().parse(), Ok(role));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     #[test]
     fn everything_that_fuzzing_has_kept_still_has_its_properties() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
-        let corpus = fs::read_dir(root.join("corpus/member_list")).expect("a corpus");
-        let crashes = fs::read_dir(root.join("crashes/member_list"));
-        let mut tried = 0;
-        for entry in corpus.chain(crashes.into_iter().flatten()) {
-            let path = entry.expect("a file").path();
-            super::member_list(&fs::read(&path).expect("readable"));
-            tried += 1;
-        }
-        assert!(tried >= 4, "the corpus has {tried}");
+        super::kept::try_all(&super::TARGETS);
     }
 }

@@ -36,9 +36,6 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
     let servers = chosen(SERVERS, &options.servers, |server| server.name)?;
     install_for(&servers)?;
     forward::build_yardsticks(workspace)?;
-    if options.levee.is_none() {
-        forward::build(workspace)?;
-    }
     let levee = options.levee.clone();
     let levee = levee.unwrap_or_else(|| workspace.program("levee"));
     let (ground, _origin) = Ground::prepare(workspace, cores()?, levee)?;

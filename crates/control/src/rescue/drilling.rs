@@ -73,6 +73,7 @@ pub(crate) fn in_drill(desk: &mut Desk, drilling: Drilling, input: &Input) -> Ph
         | Input::PeersReceived { .. }
         | Input::PermitReceived { .. }
         | Input::OriginReturned { .. }
+        | Input::RecordsChanged(_)
         | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::AnswerReceived { .. }

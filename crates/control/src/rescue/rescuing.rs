@@ -21,7 +21,7 @@ use crate::allocation::Need;
 use crate::desk::Desk;
 use crate::drill::{DRILL_LENGTH_MAX, DrillView};
 use crate::help::{CallRefusal, allot};
-use crate::input::{LinkLoss, LoadSample, RescueCall};
+use crate::input::{LinkLoss, LoadSample, Records, RescueCall};
 use crate::load::Load;
 use crate::output::{Output, ShutdownCause};
 use crate::parameters::{Drills, Parameters};
@@ -242,7 +242,11 @@ impl Rescue {
         }
         let is_full = self.origins.len() >= desk.parameters.origins_max;
         let is_given = !desk.is_day_worth_beginning();
-        if is_full || is_given || self.is_loaded(&desk.load, &desk.parameters) {
+        if is_full
+            || is_given
+            || desk.records == Records::Lost
+            || self.is_loaded(&desk.load, &desk.parameters)
+        {
             return ByteRate::ZERO;
         }
         let mut limits = self.limits(desk);
@@ -357,6 +361,9 @@ impl Rescue {
             return Err(CallRefusal::OwnAlias);
         }
         desk.check_limits(host)?;
+        if desk.records == Records::Lost {
+            return Err(CallRefusal::AliasForgotten);
+        }
         if self.is_loaded(&desk.load, parameters) {
             return Err(CallRefusal::Loaded);
         }

@@ -260,6 +260,36 @@ fn nothing_is_put_in_that_could_not_be_written_down() {
     assert!(is_told, "{state:?}");
 }
 
+/// Until it paused here too, it read the name and failed to write without end.
+#[test]
+fn what_cannot_be_crossed_off_is_told_and_tried_again_later() {
+    let mut stage = Stage::new(&[1], &[]);
+    stage.run();
+    stage.want(&[2]);
+    stage.check(&[1, 2], &[2]);
+    stage.give(Input::Wanted(addresses(&[])));
+    assert!(stage.step() && stage.step(), "read, change");
+    assert_eq!(stage.todo, Some(Output::Remember(addresses(&[]))));
+    stage.give(Input::Remembered(Err("no space left".into())));
+    stage.check(&[1], &[2]);
+    assert_eq!(stage.todo, None, "it pauses");
+    let state = stage.keeper.view(stage.now).state;
+    assert!(
+        matches!(
+            &state,
+            KeeperState::Failing {
+                failure: Failure::NotRemembered(why),
+                next: Some(_),
+            } if why == "no space left"
+        ),
+        "{state:?}"
+    );
+    stage.pass_deadline();
+    stage.run();
+    stage.check(&[1], &[]);
+    assert_eq!(stage.keeper.view(stage.now).state, KeeperState::Settled);
+}
+
 #[test]
 fn an_update_whose_answer_was_lost_is_found_done() {
     let mut stage = Stage::new(&[1], &[]);

@@ -20,7 +20,13 @@ pub(crate) const UDP_BYTES_MAX: u16 = 1232;
 const CHAIN_MAX: usize = 8;
 
 /// How much each address of a name can carry.
-pub(crate) type Weights = BTreeMap<IpAddr, u64>;
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weights {
+    /// Of those that are known, in any unit.
+    pub known: BTreeMap<IpAddr, u64>,
+    /// Of each other address, such as one that only the zone file has.
+    pub others: u64,
+}
 
 /// What answers are made of.
 #[derive(Debug)]
@@ -28,7 +34,8 @@ pub(crate) struct Answers {
     pub(crate) records: Records,
     /// By names in lower case; others take turns.
     pub(crate) weights: BTreeMap<Name, Weights>,
-    turn: usize,
+    /// By types: those who ask for A and AAAA in pairs would see every other turn only.
+    turns: BTreeMap<RecordType, usize>,
     random: Random,
 }
 
@@ -37,7 +44,7 @@ impl Answers {
         Self {
             records,
             weights: BTreeMap::new(),
-            turn: 0,
+            turns: BTreeMap::new(),
             random: Random::from_seed(seed),
         }
     }
@@ -126,24 +133,26 @@ impl Answers {
 
     /// Puts the records of a set into the order of this answer.
     fn arrange(&mut self, name: &Name, found: &mut [Record]) {
-        if found.len() < 2 {
+        let [first, _second, ..] = found else {
             return;
-        }
+        };
         let Some(weights) = self.weights.get(name) else {
-            self.turn = self.turn.wrapping_add(1);
-            let turn = self.turn % found.len();
-            found.rotate_left(turn);
+            let turn = self.turns.entry(first.record_type()).or_default();
+            *turn = turn.wrapping_add(1);
+            let first = *turn % found.len();
+            found.rotate_left(first);
             return;
         };
         // The first comes first with a chance in proportion to its weight, and so on among those
         // that are left (Efraimidis and Spirakis, 2006).
         let mut keys: Vec<(f64, Record)> = vec![];
         for record in found.iter() {
-            let weight = address(&record.data).and_then(|address| weights.get(&address));
+            let known = address(&record.data).and_then(|address| weights.known.get(&address));
+            let weight = known.copied().unwrap_or(weights.others);
             let chance = -(1.0 - self.random.fraction()).ln();
             let key = match weight {
-                Some(&weight) if weight > 0 => chance / weight as f64,
-                Some(_) | None => f64::INFINITY,
+                0 => f64::INFINITY,
+                weight => chance / weight as f64,
             };
             keys.push((key, record.clone()));
         }

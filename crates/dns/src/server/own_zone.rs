@@ -1,6 +1,5 @@
 //! One zone of our own: what is asked of it from outside by messages, and from inside as a `Zone`.
 
-use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,30 @@ use crate::name::DomainName;
 use crate::remote::{record_type, unix_seconds, update_message, value};
 use crate::zone::{Cause, Change, Doing, Kind, Value, Zone, ZoneError};
 
-/// Writes down what updates put into a zone. Called for each change, before it is in force.
+/// Writes down what is to outlive this run. Called at the start, and for each change before it is
+/// in force.
 pub type Save = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
+/// What outlives a run. Without its serial a zone whose file has one that is ahead of the clock,
+/// such as a date, would begin again with that, and secondaries would go on with what they have.
+pub struct Memory {
+    /// What was saved last; empty where nothing was.
+    pub text: String,
+    /// How it is saved.
+    pub save: Save,
+    /// What is saved.
+    pub keeps: Keeps,
+}
+
+/// See [`Memory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeps {
+    /// The serial alone: whoever puts something in puts it in again. Changes are made even where it
+    /// cannot be saved.
+    Serial,
+    /// The serial, and what updates put in.
+    Updates,
+}
 
 /// What a zone of our own is made of.
 pub struct OwnZoneSettings {
@@ -29,14 +50,12 @@ pub struct OwnZoneSettings {
     pub zone: DomainName,
     /// Its zone file.
     pub file: String,
-    /// What updates had put into it before; see [`Save`].
-    pub updated: String,
+    /// What outlives a restart; none where nothing need.
+    pub memory: Option<Memory>,
     /// Who may change what.
     pub grants: Vec<Grant>,
     /// Name servers that keep copies.
     pub secondaries: Vec<SocketAddr>,
-    /// Where updates outlive a restart; none where they need not.
-    pub save: Option<Save>,
     /// Seed of choices.
     pub seed: u64,
 }
@@ -79,7 +98,7 @@ pub struct OwnZone(Arc<Inner>);
 struct Inner {
     zone: DomainName,
     secondaries: Vec<SocketAddr>,
-    save: Option<Save>,
+    keeps: Option<(Keeps, Save)>,
     state: Shared<State>,
     /// Held by whoever makes a change.
     changing: Shared<()>,
@@ -109,7 +128,13 @@ impl OwnZone {
         // A serial that begins with the time is greater than that of any earlier start.
         let serial = u32::try_from(unix_seconds()).unwrap_or(u32::MAX);
         let mut records = Records::read(settings.zone.as_name(), &settings.file, serial)?;
-        records.restore(&settings.updated)?;
+        let mut keeps = None;
+        if let Some(memory) = settings.memory {
+            records.restore(&memory.text)?;
+            // A full disk keeps no site from starting; the next change is refused while it lasts.
+            let _ = (memory.save)(&kept_text(&records, memory.keeps));
+            keeps = Some((memory.keeps, memory.save));
+        }
         let (serial, _) = watch::channel(records.serial());
         let state = State {
             answers: Answers::new(records, settings.seed),
@@ -120,7 +145,7 @@ impl OwnZone {
         Ok(Self(Arc::new(Inner {
             zone: settings.zone,
             secondaries: settings.secondaries,
-            save: settings.save,
+            keeps,
             state: Shared::new(state),
             changing: Shared::new(()),
             serial,
@@ -149,8 +174,8 @@ impl OwnZone {
         let renewed = self.0.changing.with(|()| {
             let before = |state: &mut State| state.answers.records.clone();
             let next = self.0.state.with(before).renewed(file.0);
-            if let (Some(next), Some(save)) = (&next, &self.0.save) {
-                save(&next.updated_text()).map_err(ZoneFileError::NotSaved)?;
+            if let Some(next) = &next {
+                self.save(next).map_err(ZoneFileError::NotSaved)?;
             }
             let serial = next.as_ref().map(Records::serial);
             self.0.state.with(|state| {
@@ -177,22 +202,27 @@ impl OwnZone {
 
     /// The addresses of `name` come first with a chance in proportion to these weights; with none,
     /// they take turns.
-    pub fn set_weights(&self, name: &DomainName, weights: BTreeMap<IpAddr, u64>) {
-        let weights: Weights = weights;
+    pub fn set_weights(&self, name: &DomainName, weights: Option<Weights>) {
         self.0.state.with(|state| {
             let all = &mut state.answers.weights;
-            match weights.is_empty() {
-                true => all.remove(name.as_name()),
-                false => all.insert(name.as_name().clone(), weights),
+            match weights {
+                None => all.remove(name.as_name()),
+                Some(weights) => all.insert(name.as_name().clone(), weights),
             };
         });
     }
 
-    /// What updates put in, as it is written down.
-    #[cfg(test)]
-    pub(super) fn updated_text(&self) -> String {
-        let text = |state: &mut State| state.answers.records.updated_text();
-        self.0.state.with(text)
+    fn save(&self, next: &Records) -> Result<(), String> {
+        let Some((keeps, save)) = &self.0.keeps else {
+            return Ok(());
+        };
+        let saved = save(&kept_text(next, *keeps));
+        match keeps {
+            // A serial that is lost may cost the next run a change; a change that is not made would
+            // leave a rescue server that has gone in the name.
+            Keeps::Serial => Ok(()),
+            Keeps::Updates => saved,
+        }
     }
 
     pub(super) fn secondaries(&self) -> &[SocketAddr] {
@@ -319,9 +349,7 @@ impl OwnZone {
             if !update(&mut next, request, scope)? {
                 return Ok(None);
             }
-            if let Some(save) = &self.0.save {
-                save(&next.updated_text()).map_err(|_| ResponseCode::ServFail)?;
-            }
+            self.save(&next).map_err(|_| ResponseCode::ServFail)?;
             let serial = next.serial();
             self.0.state.with(|state| state.answers.records = next);
             Ok(Some(serial))
@@ -410,6 +438,15 @@ impl OwnZone {
     }
 }
 
+fn kept_text(records: &Records, keeps: Keeps) -> String {
+    let mut text = records.serial_text();
+    match keeps {
+        Keeps::Serial => {}
+        Keeps::Updates => text.push_str(&records.updated_text()),
+    }
+    text
+}
+
 /// Changes made here need no signature: this process is the server.
 impl Zone for OwnZone {
     fn change(&self, change: Change) -> Doing<'_, ()> {
@@ -418,6 +455,10 @@ impl Zone for OwnZone {
 
     fn read<'a>(&'a self, name: &'a DomainName, kind: Kind) -> Doing<'a, Vec<Value>> {
         Box::pin(async move { self.read_now(name, kind) })
+    }
+
+    fn copies(&self) -> Doing<'_, Vec<SocketAddr>> {
+        Box::pin(async move { Ok(self.secondaries().to_vec()) })
     }
 }
 

@@ -282,9 +282,14 @@ impl Records {
         updated.filter_map(|(record, _)| line(&record)).collect()
     }
 
-    /// Puts in what [`Records::updated_text`] gave.
+    /// Puts in what [`Records::updated_text`] gave, and comes after the serial that was written
+    /// down with it.
     pub(crate) fn restore(&mut self, text: &str) -> Result<(), ZoneFileError> {
         for line in text.lines() {
+            if let Some(serial) = Self::serial_in(line) {
+                self.come_after(serial);
+                continue;
+            }
             let (bytes, _) = line.split_once(" ;").unwrap_or((line, ""));
             let bytes = STANDARD.decode(bytes).ok();
             let record = bytes.and_then(|bytes| Record::from_bytes(&bytes).ok());

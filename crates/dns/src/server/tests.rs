@@ -3,12 +3,13 @@
 use hickory_proto::op::{Edns, Message, Query, ResponseCode};
 use hickory_proto::rr::{Name, RecordType};
 
-use super::answer::Answers;
-use super::own_zone::{Carrier, OwnZone, OwnZoneSettings};
+use super::answer::{Answers, Weights};
+use super::own_zone::{Carrier, Keeps, Memory, OwnZone, OwnZoneSettings};
 use super::records::Records;
 use super::*;
 use crate::zone::{Change, Edit, Expected, Kind, Record, Value, Zone};
 use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const ZONE: &str = "$TTL 30\n\
@@ -25,7 +26,11 @@ const ZONE: &str = "$TTL 30\n\
     *.vh IN A 192.0.2.5\n\
     here.vh IN TXT \"here\"\n\
     sub IN NS ns.sub\n\
-    ns.sub IN A 192.0.2.6\n";
+    ns.sub IN A 192.0.2.6\n\
+    pairs IN A 192.0.2.7\n\
+    pairs IN A 192.0.2.8\n\
+    pairs IN AAAA 2001:db8::7\n\
+    pairs IN AAAA 2001:db8::8\n";
 
 fn name(text: &str) -> Name {
     Name::from_ascii(text).unwrap()
@@ -139,11 +144,34 @@ fn addresses_take_turns() {
     assert_eq!(firsts, ["192.0.2.1", "192.0.2.2", "192.0.2.3"]);
 }
 
+/// As whoever asks for addresses of both kinds does, each time.
+#[test]
+fn a_question_of_another_type_takes_nobodys_turn() {
+    let mut answers = answers();
+    let mut first = |of| {
+        ask(&mut answers, "pairs.example.org.", of).answers[0]
+            .data
+            .to_string()
+    };
+    let mut firsts: Vec<String> = (0..2)
+        .flat_map(|_| [first(RecordType::A), first(RecordType::AAAA)])
+        .collect();
+    firsts.sort();
+    assert_eq!(
+        firsts,
+        ["192.0.2.7", "192.0.2.8", "2001:db8::7", "2001:db8::8"]
+    );
+}
+
 #[test]
 fn addresses_with_weights_come_first_in_proportion_to_them() {
     let mut answers = answers();
     let weight = |last: u8, weight: u64| (IpAddr::from([192, 0, 2, last]), weight);
-    let weights = [weight(1, 700), weight(2, 300), weight(3, 0)].into();
+    let weights = Weights {
+        known: [weight(1, 700), weight(3, 0)].into(),
+        // The zone file has an address that nobody else knows.
+        others: 300,
+    };
     answers.weights.insert(name("www.example.org."), weights);
     let mut firsts = [0; 4];
     for _ in 0..10_000 {
@@ -176,22 +204,47 @@ fn a_zone_file_that_cannot_be_served_is_told() {
     assert!(matches!(read(&two), ZoneFileError::OtherName { .. }));
 }
 
-fn zone(updated: &str) -> OwnZone {
+fn zone() -> OwnZone {
+    zone_of(ZONE, None)
+}
+
+fn zone_of(file: &str, memory: Option<Memory>) -> OwnZone {
     OwnZone::new(OwnZoneSettings {
         zone: "example.org".parse().unwrap(),
-        file: ZONE.into(),
-        updated: updated.into(),
+        file: file.into(),
+        memory,
         grants: vec![],
         secondaries: vec![],
-        save: None,
         seed: 1,
     })
     .unwrap()
 }
 
+/// What was written down, for this run and the next.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<String>>);
+
+impl Paper {
+    fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn memory(&self, keeps: Keeps) -> Option<Memory> {
+        let paper = self.clone();
+        Some(Memory {
+            text: self.text(),
+            save: Arc::new(move |text| {
+                *paper.0.lock().unwrap() = text.to_owned();
+                Ok(())
+            }),
+            keeps,
+        })
+    }
+}
+
 #[test]
 fn a_zone_file_is_read_again_while_the_zone_is_served() {
-    let zone = zone("");
+    let zone = zone();
     let mut serials = zone.serials();
     let before = *serials.borrow_and_update();
     let added = Change {
@@ -249,7 +302,7 @@ fn now<T>(doing: impl Future<Output = T>) -> T {
 
 #[test]
 fn changes_from_inside_follow_the_same_rules_and_the_files_records_stay() {
-    let zone = zone("");
+    let zone = zone();
     let serial = zone.serials();
     let before = *serial.borrow();
     let www: crate::DomainName = "www.example.org".parse().unwrap();
@@ -289,7 +342,8 @@ fn changes_from_inside_follow_the_same_rules_and_the_files_records_stay() {
 #[test]
 fn what_updates_put_in_outlives_a_restart_and_can_still_be_taken_out() {
     let text = Value::Text("a \"b\" \\ c; d".into());
-    let zone = zone("");
+    let paper = Paper::default();
+    let zone = zone_of(ZONE, paper.memory(Keeps::Updates));
     let one = now(zone.replace(
         "_t.example.org".parse().unwrap(),
         Kind::Text,
@@ -298,15 +352,62 @@ fn what_updates_put_in_outlives_a_restart_and_can_still_be_taken_out() {
     ));
     one.unwrap();
     now(zone.add(record("new.example.org", address(8)))).unwrap();
-    let written = zone.updated_text();
     let mut records = Records::read(&name("example.org."), ZONE, 0).unwrap();
     assert!(records.restore("rubbish").is_err());
-    let again = self::zone(&written);
+    let again = zone_of(ZONE, paper.memory(Keeps::Updates));
     let name = "_t.example.org".parse().unwrap();
     assert_eq!(now(again.read(&name, Kind::Text)).unwrap(), [text]);
     let new: crate::DomainName = "new.example.org".parse().unwrap();
     now(again.remove(new.clone(), address(8))).unwrap();
     assert_eq!(now(again.read(&new, Kind::A)).unwrap(), []);
+}
+
+/// A serial of a date is ahead of the clock until 2034: time alone does not make it greater than
+/// that of the run before, which updates had counted up.
+#[test]
+fn each_run_begins_behind_the_serial_of_the_one_before() {
+    let file = ZONE.replace(" 7 ", " 2026112101 ");
+    let (paper, mut last) = (Paper::default(), 0);
+    for _run in 0..3 {
+        let zone = zone_of(&file, paper.memory(Keeps::Serial));
+        let begun = *zone.serials().borrow();
+        assert!(begun > last, "{begun} after {last}");
+        assert_eq!(
+            now(zone.read(&"new.example.org".parse().unwrap(), Kind::A)),
+            Ok(vec![])
+        );
+        now(zone.add(record("new.example.org", address(8)))).unwrap();
+        last = *zone.serials().borrow();
+        assert_eq!(last, begun + 1);
+        assert_eq!(paper.text(), format!("; serial {last}\n"));
+    }
+    assert_eq!(last, 2_026_112_106);
+}
+
+#[test]
+fn serials_go_round() {
+    let file = ZONE.replace(" 7 ", " 4294967295 ");
+    let paper = Paper::default();
+    let zone = zone_of(&file, paper.memory(Keeps::Serial));
+    now(zone.add(record("new.example.org", address(8)))).unwrap();
+    assert_eq!(*zone.serials().borrow(), 0);
+    let again = zone_of(&file, paper.memory(Keeps::Serial));
+    assert_eq!(*again.serials().borrow(), 1);
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_start_keeps_nobody_from_starting() {
+    let made = |keeps| {
+        let memory = Memory {
+            text: String::new(),
+            save: Arc::new(|_| Err("no space left".into())),
+            keeps,
+        };
+        let zone = zone_of(ZONE, Some(memory));
+        now(zone.add(record("new.example.org", address(8))))
+    };
+    assert!(made(Keeps::Updates).is_err(), "it would be lost");
+    assert!(made(Keeps::Serial).is_ok(), "a name follows its rescue");
 }
 
 fn reply(zone: &OwnZone, carrier: Carrier, request: &Message) -> Vec<Message> {
@@ -318,7 +419,7 @@ fn reply(zone: &OwnZone, carrier: Carrier, request: &Message) -> Vec<Message> {
 
 #[test]
 fn unsigned_updates_and_transfers_to_strangers_are_refused() {
-    let zone = zone("");
+    let zone = zone();
     let change = Change::of(vec![Edit::Add(record("x.example.org", address(1)))]);
     let update = crate::remote::update_message(zone.zone(), &change);
     let answer = &reply(&zone, Carrier::Tcp, &update)[0];
@@ -335,7 +436,7 @@ fn unsigned_updates_and_transfers_to_strangers_are_refused() {
 
 #[test]
 fn an_answer_that_does_not_fit_is_cut_and_asked_for_by_tcp() {
-    let zone = zone("");
+    let zone = zone();
     for last in 1..=90 {
         now(zone.add(record("many.example.org", address(last)))).unwrap();
     }
@@ -360,7 +461,7 @@ fn an_answer_that_does_not_fit_is_cut_and_asked_for_by_tcp() {
 
 #[test]
 fn what_is_no_question_gets_an_error_or_nothing() {
-    let zone = zone("");
+    let zone = zone();
     let asker = IpAddr::from([127, 0, 0, 1]);
     let garbage = [7, 7, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 1];
     let answer = Message::from_vec(&zone.reply(Carrier::Udp, asker, &garbage)[0]).unwrap();

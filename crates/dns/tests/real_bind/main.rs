@@ -2,6 +2,7 @@
 //! BIND's tools, and with a BIND as its secondary.
 #![allow(clippy::unwrap_used)]
 
+mod by_hand;
 mod named;
 mod own_zone;
 mod updates;

@@ -39,10 +39,9 @@ impl Server {
         let zone = OwnZone::new(OwnZoneSettings {
             zone: "site.test".parse().unwrap(),
             file: ZONE.into(),
-            updated: String::new(),
+            memory: None,
             grants: vec![grant(key, "site.test"), grant(member, "member.site.test")],
             secondaries,
-            save: None,
             seed: 1,
         });
         let zone = zone.unwrap();

@@ -11,6 +11,7 @@ use thiserror::Error as ThisError;
 
 use super::challenge::Way;
 use super::name::CertificateName;
+use super::nonce::is_bad_nonce;
 use super::store::StoreError;
 
 /// See the head of this file.
@@ -56,7 +57,8 @@ pub enum AcmeError {
     /// It can only be shown by a record, and no zone of ours holds the name.
     #[error(
         "that {0} is ours is shown by a record in DNS, and none of the zones of [dns] in force \
-         holds it; a change of [dns] takes effect at the next start"
+         holds it; give its zone there (a change of [dns] takes effect at the next start), or \
+         have a CNAME at _acme-challenge lead into a zone that is there"
     )]
     NoZone(CertificateName),
     /// A record cannot be put into DNS.
@@ -67,16 +69,30 @@ pub enum AcmeError {
         /// What the zone says.
         error: ZoneError,
     },
-    /// The record's name leads somewhere else.
+    /// The record's name leads out of all zones of ours.
     #[error(
-        "{name} is only another name for {target} (CNAME), so no record can stand there for the \
-         authority; take the CNAME away or choose another acme.challenge"
+        "{name} is only another name (CNAME), which leads to {target}, and none of the zones of \
+         [dns] in force holds that; have it lead into {}, or take it away",
+        .zones.join(" or ")
     )]
     RecordElsewhere {
         /// Where it was to stand.
         name: DomainName,
-        /// Where the name leads.
+        /// Where the name leads in the end.
         target: DomainName,
+        /// The zones in which it could stand.
+        zones: Vec<String>,
+    },
+    /// The record's name leads from one to another for ever.
+    #[error("{0} is only another name (CNAME), which leads in a circle or through too many others")]
+    RecordNowhere(DomainName),
+    /// Nobody says whether the record's name leads somewhere else.
+    #[error("cannot look up whether {name} is only another name (CNAME): {why}")]
+    NotLookedUp {
+        /// Where it was to stand.
+        name: DomainName,
+        /// What went wrong.
+        why: String,
     },
     /// The zone took the record and does not show it.
     #[error(
@@ -102,6 +118,11 @@ impl AcmeError {
     /// What the library says of a step at `directory`.
     pub(super) fn of(error: &Error, directory: &str) -> Self {
         match error {
+            // It was asked again and again, and has not looked at the request itself.
+            Error::Api(problem) if is_bad_nonce(problem) => Self::Unreachable {
+                directory: directory.to_owned(),
+                cause: "it takes none of the nonces that it gives (badNonce)".into(),
+            },
             Error::Api(problem) => Self::told(problem),
             Error::Crypto
             | Error::KeyRejected
@@ -131,6 +152,8 @@ impl AcmeError {
             Self::NoZone(_)
             | Self::Record { .. }
             | Self::RecordElsewhere { .. }
+            | Self::RecordNowhere(_)
+            | Self::NotLookedUp { .. }
             | Self::RecordNotShown(_) => "dns",
             Self::Store(_) => "disk",
             Self::DamagedAccount(_) => "account",

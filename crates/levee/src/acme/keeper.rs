@@ -17,10 +17,11 @@ use tokio::sync::watch;
 use super::advice::{Advice, identifier};
 use super::authority::Authority;
 use super::challenge::{Boards, Way};
+use super::delegation::first_place;
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::order::Client;
-use super::records::{LeftBehind, place};
+use super::records::LeftBehind;
 use super::schedule::{Lifetime, Standing};
 use super::store::CertificateStore;
 use crate::settings::{AcmeSettings, Settings};
@@ -318,7 +319,7 @@ impl Keeper {
             None => SLEEP_MAX,
         };
         if left != self.left_behind {
-            if let Some(LeftBehind { name, cause }) = &left {
+            if let Some(LeftBehind { name, cause, .. }) = &left {
                 tracing::warn!(%name, %cause, "a record for the authority is still in DNS");
             }
             self.left_behind = left;
@@ -330,8 +331,9 @@ impl Keeper {
     /// What is still in DNS for `name`, for people.
     fn left_for(&self, name: &CertificateName) -> Option<String> {
         let left = self.left_behind.as_ref()?;
-        let is_its = place(name).is_ok_and(|place| place == left.name);
-        let LeftBehind { name, cause } = left;
+        let place = first_place(name).ok()?;
+        let is_its = place == left.name || place.to_string() == left.asked_at;
+        let LeftBehind { name, cause, .. } = left;
         is_its.then(|| format!("the TXT record {name} is still in DNS: {cause}; it is tried again"))
     }
 

@@ -18,6 +18,7 @@ use super::authority::Authority;
 use super::challenge::{Boards, Shown, Way};
 use super::error::AcmeError;
 use super::name::CertificateName;
+use super::nonce::{is_bad_nonce, with_fresh_nonce};
 use super::store::{CertificateStore, PendingOrder};
 use crate::settings::AcmeSettings;
 
@@ -91,8 +92,9 @@ impl Client<'_> {
         };
         let external = self.settings.external.as_ref();
         let external = external.map(|known| ExternalAccountKey::new(known.id.clone(), &known.key));
-        let made = builder().create(&wanted, directory.clone(), external.as_ref());
-        let (account, credentials) = made.await.map_err(|error| self.told(&error))?;
+        let create = || builder().create(&wanted, directory.clone(), external.as_ref());
+        let created = with_fresh_nonce!(create());
+        let (account, credentials) = created.map_err(|error| self.told(&error))?;
         // Four texts always have a JSON form.
         let text = serde_json::to_vec(&credentials).unwrap_or_default();
         self.store.keep_account(directory, &text)?;
@@ -110,7 +112,7 @@ impl Client<'_> {
         // One that was never placed has no URL.
         let pending = self.store.order(name, directory);
         if let Some(pending) = pending.filter(|pending| !pending.url.is_empty()) {
-            match account.order(pending.url.clone()).await {
+            match with_fresh_nonce!(account.order(pending.url.clone())) {
                 Ok(mut order) => {
                     if order.state().status != OrderStatus::Invalid {
                         tracing::info!(%name, "going on with the order for a certificate");
@@ -118,7 +120,7 @@ impl Client<'_> {
                     }
                 }
                 // Nobody knows it any more.
-                Err(Error::Api(_)) => {}
+                Err(Error::Api(problem)) if !is_bad_nonce(&problem) => {}
                 Err(error) => return Err(self.told(&error)),
             }
             self.store.forget_order(name);
@@ -143,7 +145,7 @@ impl Client<'_> {
     async fn place(&self, account: &Account, names: &[Identifier]) -> Result<Order, Error> {
         if let Some(replaced) = &self.replaces {
             let order = NewOrder::new(names).replaces(replaced.clone());
-            let placed = account.new_order(&order).await;
+            let placed = with_fresh_nonce!(account.new_order(&order));
             // It has been replaced already, the authority has forgotten it, or knows nothing of
             // replacing: then as usual.
             //= RFC 9773 section 5
@@ -155,7 +157,8 @@ impl Client<'_> {
                 return placed;
             }
         }
-        account.new_order(&NewOrder::new(names)).await
+        let order = NewOrder::new(names);
+        with_fresh_nonce!(account.new_order(&order))
     }
 
     async fn finish(
@@ -170,10 +173,10 @@ impl Client<'_> {
         }
         if order.state().status == OrderStatus::Ready {
             let request = signing_request(name, &key).map_err(|error| unusable(&error))?;
-            let finalized = order.finalize_csr(&request).await;
+            let finalized = with_fresh_nonce!(order.finalize_csr(&request));
             finalized.map_err(|error| self.told(&error))?;
         }
-        let chain = order.poll_certificate(&ASKING).await;
+        let chain = with_fresh_nonce!(order.poll_certificate(&ASKING));
         let chain = chain.map_err(|error| self.told(&error))?;
         self.store.keep(name, (&pending.key, &chain))?;
         self.store.forget_order(name);
@@ -186,6 +189,8 @@ impl Client<'_> {
         order: &mut Order,
         (name, way): (&CertificateName, Way),
     ) -> Result<(), AcmeError> {
+        let fetched = with_fresh_nonce!(fetch_authorizations(order));
+        fetched.map_err(|error| self.told(&error))?;
         let mut shown = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
@@ -198,14 +203,16 @@ impl Client<'_> {
             shown.push(Shown::show(self.boards, way, name, &challenge).await?);
             // Of an order that is gone on with, the authority may be looking already.
             if challenge.status == ChallengeStatus::Pending {
-                let ready = challenge.set_ready().await;
+                let ready = with_fresh_nonce!(challenge.set_ready());
                 ready.map_err(|error| self.told(&error))?;
             }
         }
-        match order.poll_ready(&ASKING).await {
+        match with_fresh_nonce!(order.poll_ready(&ASKING)) {
             Ok(OrderStatus::Invalid) => Err(self.why(order, way).await),
             Ok(_) => Ok(()),
-            Err(Error::Api(problem)) => Err(AcmeError::check(way, &problem)),
+            Err(Error::Api(problem)) if !is_bad_nonce(&problem) => {
+                Err(AcmeError::check(way, &problem))
+            }
             Err(error) => Err(self.told(&error)),
         }
     }
@@ -214,7 +221,8 @@ impl Client<'_> {
     async fn why(&self, order: &mut Order, way: Way) -> AcmeError {
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut authorization)) = authorizations.next().await {
-            if let Err(error) = authorization.refresh().await {
+            let refreshed = with_fresh_nonce!(async { authorization.refresh().await.map(drop) });
+            if let Err(error) = refreshed {
                 return self.told(&error);
             }
             let mut problems = authorization.challenges.iter();
@@ -227,6 +235,15 @@ impl Client<'_> {
             detail: "the order has failed, and nobody says why".into(),
         }
     }
+}
+
+/// Has the library fetch what it does not know yet of the names in `order`, and keep it.
+async fn fetch_authorizations(order: &mut Order) -> Result<(), Error> {
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        authorization?;
+    }
+    Ok(())
 }
 
 fn is_about_replacing(problem: &Problem) -> bool {

@@ -1,7 +1,9 @@
 //! Records in DNS by which authorities see that a name is ours.
 //!
 //! ```text
-//!   write down ──▶ put in ──▶ read again ──▶ the authority looks ──▶ take out ──▶ cross off
+//!   follow CNAMEs ──▶ write down ──▶ put in ──▶ wait until all name servers of the zone know it
+//!                                                                                   │
+//!                             cross off ◀── take out ◀── the authority looks ◀──────┘
 //! ```
 //!
 //! A record is written down before it is put in, so a server that is killed in the middle of an
@@ -12,9 +14,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_dns::{Cause, DomainName, Kind, Record, Value, Zone, ZoneError};
+use levee_dns::{DomainName, Kind, Record, Value, Zone, wait_until_shown};
 use levee_net::Shared;
+use tokio::time::timeout;
 
+use super::delegation::{first_place, place_of, zone_of};
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::store::{CertificateStore, ShownRecord, StoreError};
@@ -34,11 +38,18 @@ pub struct Records {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LeftBehind {
     pub name: DomainName,
+    /// Where the authority looked for it; empty where that was not written down.
+    pub asked_at: String,
     pub cause: String,
 }
 
 /// How long others may remember a record: not until the next one is asked for.
 const RECORD_TTL: Duration = Duration::from_secs(30);
+/// How long a server that stops waits until its records are out of DNS.
+const FAREWELL_MAX: Duration = Duration::from_secs(3);
+/// How long it is waited for the zone's other name servers. Those that are told of changes have
+/// them within seconds; those that look by themselves may need hours, which no order lasts.
+const COPIES_MAX: Duration = Duration::from_secs(60);
 
 impl Records {
     /// Records in these zones, beside what was put into them before a crash. Blocks.
@@ -50,35 +61,37 @@ impl Records {
         Ok(Self { zones, store, ours })
     }
 
-    /// Puts in the record that shows that `name` is ours. Blocks for two disk flushes.
+    /// Puts in the record that shows that `name` is ours, and waits until all name servers of its
+    /// zone know it, or a minute is over. Blocks for two disk flushes.
     ///
     /// # Errors
     /// When there is no zone for it, or the zone does not take it.
     ///
     /// Cancel safety: what was put in is written down.
     pub(super) async fn show(&self, name: &CertificateName, text: String) -> Result<(), AcmeError> {
-        let place = place(name)?;
-        let missing = || AcmeError::NoZone(name.clone());
-        let zone = self.zone_of(&place).ok_or_else(missing)?;
+        let (place, zone) = place_of(name, &self.zones).await?;
         self.write_down(ShownRecord {
             name: place.to_string(),
             text: text.clone(),
+            asked_at: first_place(name)?.to_string(),
         })?;
         let value = Value::Text(text);
-        let refused = |error| refused(place.clone(), error);
+        let refused = |error| AcmeError::Record {
+            name: place.clone(),
+            error,
+        };
         let record = Record {
             name: place.clone(),
             value: value.clone(),
             ttl: RECORD_TTL,
         };
         zone.add(record).await.map_err(refused)?;
-        // A name server says nothing where the name is only another name for one elsewhere.
-        //= RFC 2136 section 3.4.2.2
         let there = zone.read(&place, Kind::Text).await.map_err(refused)?;
-        match there.contains(&value) {
-            true => Ok(()),
-            false => Err(AcmeError::RecordNotShown(place)),
+        if !there.contains(&value) {
+            return Err(AcmeError::RecordNotShown(place));
         }
+        wait_for_copies(zone, &place, &value).await;
+        Ok(())
     }
 
     /// Takes out everything that is written down. One that stays is told.
@@ -91,15 +104,31 @@ impl Records {
                 continue;
             };
             let gone = self.take_out(&name, &record).await;
-            left = left.or(gone.err().map(|cause| LeftBehind { name, cause }));
+            let asked_at = record.asked_at;
+            left = left.or(gone.err().map(|cause| LeftBehind {
+                name,
+                asked_at,
+                cause,
+            }));
         }
         left
     }
 
+    /// Takes out everything when the server stops, but waits for no name server that is away.
+    ///
+    /// Cancel safety: what is still there goes at the next start.
+    pub async fn finish(&self) {
+        let left = timeout(FAREWELL_MAX, self.take_back()).await;
+        let cause = match left {
+            Ok(None) => return,
+            Ok(Some(left)) => left.cause,
+            Err(_) => format!("not done within {} s", FAREWELL_MAX.as_secs()),
+        };
+        tracing::warn!(%cause, "a record for the authority is still in DNS: it goes at the next start");
+    }
+
     async fn take_out(&self, name: &DomainName, record: &ShownRecord) -> Result<(), String> {
-        let zone = self
-            .zone_of(name)
-            .ok_or("no zone of [dns] holds it any more")?;
+        let zone = zone_of(name, &self.zones).ok_or("no zone of [dns] holds it any more")?;
         let gone = zone.remove(name.clone(), Value::Text(record.text.clone()));
         gone.await.map_err(|error| error.to_string())?;
         let crossed = self.change(|ours| ours.retain(|one| one != record));
@@ -121,26 +150,22 @@ impl Records {
         self.ours.replace(next);
         Ok(())
     }
-
-    /// The smallest zone that holds `name`.
-    fn zone_of(&self, name: &DomainName) -> Option<&dyn Zone> {
-        let holding = self.zones.iter().filter(|(zone, _)| zone.contains(name));
-        let smallest = holding.max_by_key(|(zone, _)| zone.to_string().len());
-        smallest.map(|(_, zone)| &**zone)
-    }
 }
 
-fn refused(name: DomainName, error: ZoneError) -> AcmeError {
-    if let Cause::OtherName { target, .. } = error.cause {
-        return AcmeError::RecordElsewhere { name, target };
+/// Waits until all name servers of the zone know the record, but not for ever.
+async fn wait_for_copies(zone: &dyn Zone, place: &DomainName, value: &Value) {
+    let servers = match zone.copies().await {
+        Ok(servers) => servers,
+        Err(error) => {
+            tracing::warn!(name = %place, %error, "the zone's other name servers are not known");
+            return;
+        }
+    };
+    let laggards = wait_until_shown(servers, (place, value), COPIES_MAX).await;
+    for laggard in laggards {
+        tracing::warn!(
+            name = %place,
+            "a name server of the zone may not know the record for the authority: {laggard}"
+        );
     }
-    AcmeError::Record { name, error }
-}
-
-/// Where authorities look.
-//= RFC 8555 section 8.4: "The client constructs the validation domain name by prepending the
-// label "_acme-challenge" to the domain name being validated, then provisions a TXT record"
-pub(super) fn place(name: &CertificateName) -> Result<DomainName, AcmeError> {
-    let place = DomainName::from(name.host()).below("_acme-challenge");
-    place.map_err(|_| AcmeError::NoZone(name.clone()))
 }

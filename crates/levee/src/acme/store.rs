@@ -68,6 +68,9 @@ pub struct ShownRecord {
     pub name: String,
     /// What it says.
     pub text: String,
+    /// Where the authority looks for it: a name that leads to it, or it itself.
+    #[serde(default)]
+    pub asked_at: String,
 }
 
 /// The file of records in DNS.
@@ -263,6 +266,7 @@ mod tests {
         let record = ShownRecord {
             name: "_acme-challenge.example.net".into(),
             text: "digest".into(),
+            asked_at: "_acme-challenge.example.org".into(),
         };
         store
             .keep_records(std::slice::from_ref(&record))

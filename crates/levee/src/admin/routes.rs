@@ -40,7 +40,7 @@ pub(super) async fn answer<B>(request: &Request<B>, source: Arc<dyn StatusSource
         ("/-/purge", _) => method_not_allowed("POST"),
         ("/-/drill", &Method::POST) => drill::begin(request.uri().query(), source).await,
         ("/-/drill/stop", &Method::POST) => drill::stop(request.uri().query(), &*source),
-        ("/-/forgive", &Method::POST) => expelled::forgive(request.uri().query(), &*source),
+        ("/-/forgive", &Method::POST) => expelled::forgive(request.uri().query(), source).await,
         ("/-/drill" | "/-/drill/stop" | "/-/forgive", _) => method_not_allowed("POST"),
         (path, method) if READ.contains(method) => read(path, request.uri().query(), &*source),
         (_, _) => method_not_allowed("GET, HEAD"),

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::pin::pin;
 
-use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, TsigKey};
+use levee_dns::{DomainName, Grant, Keeps, OwnZone, OwnZoneSettings, TsigKey};
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::own_server::{NameSockets, NewZone, read_by, read_zone, save_to};
+use super::own_server::{NameSockets, NewZone, read_by, read_zone, remember};
 use crate::command::NameServerOrder;
 use crate::serve::told_to_stop;
 use crate::state::StateFolder;
@@ -21,10 +21,7 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
     let state = order.state.as_deref().map(StateFolder::open).transpose();
     let state = state.map_err(|error| error.to_string())?;
     let file = format!("dns-updates-{zone}");
-    let updated = match &state {
-        Some(state) => state.read(&file).map_err(|error| error.to_string())?,
-        None => None,
-    };
+    let memory = state.map(|state| remember(state, file, Keeps::Updates));
     let grants = grants_of(order)?;
     if grants.is_empty() {
         tracing::info!("no keys are given, so nobody can change this zone");
@@ -32,10 +29,9 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
     let settings = OwnZoneSettings {
         zone: zone.clone(),
         file: read_zone(&order.zone_file)?,
-        updated: updated.unwrap_or_default(),
+        memory: memory.transpose()?,
         grants,
         secondaries: order.secondary.clone(),
-        save: state.map(|state| save_to(state, file)),
         seed: getrandom::u64().unwrap_or(0x5EED),
     };
     let own = read_by(&order.zone_file, settings)?;

@@ -1,12 +1,11 @@
 //! The task that keeps one name: brings its keeper what happened, carries out what it wants.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use levee_control::RoutePlan;
 use levee_dns::{
     Addresses, Cause, DomainName, Failure, Input, Keeper, KeeperState, KeeperView, KeptName, Kind,
-    Output, OwnZone, Value, Zone,
+    Output, OwnZone, Value, Weights, Zone,
 };
 use levee_net::Clock;
 use levee_observe::DnsStatus;
@@ -109,14 +108,17 @@ impl NameTask {
         let (Some(zone), redirect) = (&self.weighted, &plan.redirect) else {
             return;
         };
-        let mut weights = BTreeMap::new();
-        if let Some(redirect) = redirect {
-            let own = self.kept.own.iter();
-            weights.extend(own.map(|own| (*own, redirect.direct.as_bytes())));
-            for target in &redirect.targets {
-                weights.insert(target.address.to_canonical(), target.rate.as_bytes());
+        let weights = redirect.as_ref().map(|redirect| {
+            let direct = redirect.direct.as_bytes();
+            let targets = redirect.targets.iter();
+            let rescue = targets.map(|to| (to.address.to_canonical(), to.rate.as_bytes()));
+            let own = self.kept.own.iter().map(|own| (*own, direct));
+            Weights {
+                known: own.chain(rescue).collect(),
+                // Whatever else the operator has there is the site's too.
+                others: direct,
             }
-        }
+        });
         zone.set_weights(&self.kept.name, weights);
     }
 
@@ -203,7 +205,7 @@ fn told(failure: &Failure, server: &str) -> String {
     match failure {
         Failure::Zone(cause) => format!("DNS server {server} {cause}"),
         Failure::NotRemembered(why) => {
-            format!("what is put into DNS cannot be written down, so nothing is put in: {why}")
+            format!("what of DNS is ours cannot be written down, so nothing is put in: {why}")
         }
     }
 }

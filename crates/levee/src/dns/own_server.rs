@@ -4,12 +4,13 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use levee_dns::{DomainName, Grant, OwnZone, OwnZoneSettings, Renewal, Save, ZoneFile};
+use levee_dns::{DomainName, Grant, Keeps, Memory, OwnZone, OwnZoneSettings, Renewal, ZoneFile};
 use levee_net::ListenerError;
 use tokio::task::JoinHandle;
 
 use super::read_key;
 use crate::settings::OwnServer;
+use crate::state::StateFolder;
 
 /// The sockets of a name server.
 #[derive(Debug)]
@@ -57,15 +58,20 @@ impl NameSockets {
 ///
 /// # Errors
 /// A sentence that names the file.
-pub fn open_zone(zone: DomainName, own: &OwnServer, seed: u64) -> Result<OwnZone, String> {
+pub fn open_zone(
+    (zone, own): (DomainName, &OwnServer),
+    state: Option<StateFolder>,
+    seed: u64,
+) -> Result<OwnZone, String> {
+    // What is put in belongs to the rescues of this process; its keeper puts it in again.
+    let file = format!("dns-serial-{zone}");
+    let memory = state.map(|state| remember(state, file, Keeps::Serial));
     let settings = OwnZoneSettings {
         grants: grants(&zone, own)?,
         zone,
         file: read_zone(&own.zone_file)?,
-        // What is put in belongs to the rescues of this process; its keeper puts it in again.
-        updated: String::new(),
+        memory: memory.transpose()?,
         secondaries: own.secondaries.clone(),
-        save: None,
         seed,
     };
     read_by(&own.zone_file, settings)
@@ -143,12 +149,21 @@ pub fn read_zone(path: &Path) -> Result<String, String> {
         .map_err(|error| format!("cannot read zone file {}: {error}", path.display()))
 }
 
-/// Writes what updates put in to `file` of the state folder.
-pub fn save_to(state: crate::state::StateFolder, file: String) -> Save {
-    std::sync::Arc::new(move |text: &str| {
+/// What a zone had in `file` of the state folder, and has there from now on.
+///
+/// # Errors
+/// A sentence, where it cannot be read.
+pub fn remember(state: StateFolder, file: String, keeps: Keeps) -> Result<Memory, String> {
+    let text = state.read(&file).map_err(|error| error.to_string())?;
+    let save = move |text: &str| {
         state.replace(&file, text).map_err(|error| {
-            tracing::error!(%error, "an update cannot be written down, so it is not made");
+            tracing::error!(%error, "what a zone is to remember cannot be written down");
             error.to_string()
         })
+    };
+    Ok(Memory {
+        text: text.unwrap_or_default(),
+        save: std::sync::Arc::new(save),
+        keeps,
     })
 }

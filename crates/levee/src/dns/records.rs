@@ -79,7 +79,7 @@ fn text(all: &ByName) -> String {
     text
 }
 
-fn parse(line: &str) -> Option<(DomainName, Addresses)> {
+pub(super) fn parse(line: &str) -> Option<(DomainName, Addresses)> {
     let mut words = line.split(' ');
     let name = words.next()?.parse().ok()?;
     let addresses: Result<Addresses, _> = words.map(str::parse).collect();

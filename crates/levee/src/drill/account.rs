@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::way::Scheme;
+
 /// The answer to `POST /-/drill`: what a visitor of this drill needs to know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
@@ -13,6 +15,9 @@ pub struct Invitation {
     pub site: String,
     /// Where it listens.
     pub address: SocketAddr,
+    /// How its visitors come there.
+    #[serde(default)]
+    pub scheme: Scheme,
 }
 
 /// The answer to `GET /-/drill`: how the last drill goes, or went.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::names::{Found, look_up};
 use super::report::{Report, Seen, with_port};
 use super::visit::{Ground, Guide, Print, look_at, since};
 use crate::admin_client;
+use crate::way::Authorities;
 
 /// What is rehearsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +28,8 @@ pub struct Wanted {
     pub length: Duration,
     /// Paths that are visited by turn.
     pub paths: Vec<String>,
+    /// Whose certificates are believed, in PEM; without it those of this machine's authorities.
+    pub authorities: Option<PathBuf>,
 }
 
 /// How often the server is asked how it goes; it takes three seconds of silence for our end.
@@ -49,11 +53,13 @@ pub async fn drill(
     wanted: &Wanted,
     interrupted: impl Future<Output = ()>,
 ) -> Result<Report, String> {
+    let authorities = Authorities::read(wanted.authorities.as_deref())?;
     let invitation = admin_client::begin_drill(admin, wanted.length, wanted.rate).await?;
     let (guides, guide) = watch::channel(Guide::default());
     let ground = Ground {
         invitation: Arc::new(invitation),
         guide,
+        authorities,
     };
     let pages = match look_around_within(FIRST_LOOK_MAX, &ground, wanted).await {
         Ok(pages) => pages,
@@ -224,6 +230,7 @@ mod tests {
 
     use super::super::account::Invitation;
     use super::*;
+    use crate::way::Scheme;
 
     #[tokio::test]
     async fn a_site_that_does_not_answer_is_not_waited_for() {
@@ -234,13 +241,16 @@ mod tests {
                 site: "www.example.org:80".to_owned(),
                 address: silent.local_addr().unwrap(),
                 key: String::new(),
+                scheme: Scheme::Http,
             }),
             guide,
+            authorities: Authorities::read(None).unwrap(),
         };
         let wanted = Wanted {
             rate: 1,
             length: Duration::from_secs(1),
             paths: vec!["/".to_owned()],
+            authorities: None,
         };
         let limit = Duration::from_millis(1);
         let looked = look_around_within(limit, &ground, &wanted).await;

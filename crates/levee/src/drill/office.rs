@@ -18,7 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::account::{Account, Invitation};
 use super::ledger::Ledger;
 use crate::brain_task::Order;
+use crate::https::HttpsPorts;
 use crate::trust::Trust;
+use crate::way::Scheme;
 
 /// What an order that could not be carried out leads to: a sentence for people.
 pub type Begun = Pin<Box<dyn Future<Output = Result<Invitation, String>> + Send>>;
@@ -35,26 +37,46 @@ pub trait DrillDesk: Send + Sync {
     fn stop(&self, stop: DrillStop) -> Result<String, String>;
 }
 
+/// Where the visitors of a site come, on this machine.
+#[derive(Clone, Debug)]
+pub struct Doors {
+    /// Its name, and the port by HTTP.
+    pub site: WebAddress,
+    /// By HTTP.
+    pub address: SocketAddr,
+    /// By HTTPS, where those who come by HTTP are sent on.
+    pub secure: Option<SocketAddr>,
+    /// The port by HTTPS, as seen from outside.
+    pub https: HttpsPorts,
+}
+
+impl Doors {
+    /// How they come now, and where: without a certificate for its name a site sends nobody on.
+    fn open(&self) -> (Scheme, WebAddress, SocketAddr) {
+        match (self.secure, self.https.now().site) {
+            (Some(address), Some(port)) => {
+                let host = self.site.host.clone();
+                (Scheme::Https, WebAddress { host, port }, address)
+            }
+            (Some(_) | None, _) => (Scheme::Http, self.site.clone(), self.address),
+        }
+    }
+}
+
 /// See the file header.
 pub struct DrillOffice {
     orders: mpsc::Sender<Order>,
-    site: WebAddress,
-    address: SocketAddr,
+    doors: Doors,
     trust: Arc<Trust>,
     ledger: Arc<Shared<Ledger>>,
 }
 
 impl DrillOffice {
-    /// For the site at `address`; `orders` reach the Brain.
-    pub fn new(
-        orders: mpsc::Sender<Order>,
-        (site, address): (WebAddress, SocketAddr),
-        trust: Arc<Trust>,
-    ) -> Self {
+    /// For the site behind `doors`; `orders` reach the Brain.
+    pub fn new(orders: mpsc::Sender<Order>, doors: Doors, trust: Arc<Trust>) -> Self {
         Self {
             orders,
-            site,
-            address,
+            doors,
             trust,
             ledger: Arc::default(),
         }
@@ -88,7 +110,8 @@ impl DrillOffice {
 
 impl DrillDesk for DrillOffice {
     fn begin(&self, length: Duration, rate: u32) -> Begun {
-        let (orders, address, site) = (self.orders.clone(), self.address, self.site.to_string());
+        let orders = self.orders.clone();
+        let (scheme, site, address) = self.doors.open();
         // Nobody would come, and each would seem to be away.
         let excluded = self.trust.exclusion(Role::Site);
         Box::pin(async move {
@@ -113,8 +136,9 @@ impl DrillDesk for DrillOffice {
             tracing::info!("drill: {rate} visits a second for {} s", length.as_secs());
             Ok(Invitation {
                 key: key.to_string(),
-                site,
+                site: scheme.authority(&site),
                 address,
+                scheme,
             })
         })
     }

@@ -11,16 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Uri, header};
+use http::{Request, Response, Uri, header};
 use http_body_util::{BodyExt, Empty};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use levee_proxy::DRILL_FIELD;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
 use super::account::Invitation;
+use crate::way::{Authorities, Place, Scheme};
 
 /// Where each alias leads, as far as is known.
 pub(super) type Guide = Arc<BTreeMap<String, Option<SocketAddr>>>;
@@ -33,6 +34,18 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(7);
 pub(super) struct Ground {
     pub(super) invitation: Arc<Invitation>,
     pub(super) guide: watch::Receiver<Guide>,
+    pub(super) authorities: Authorities,
+}
+
+impl Ground {
+    /// The site itself.
+    fn site(&self) -> Place<'_> {
+        Place {
+            scheme: self.invitation.scheme,
+            address: self.invitation.address,
+            host: &self.invitation.site,
+        }
+    }
 }
 
 /// What a body looks like.
@@ -110,8 +123,7 @@ struct Way {
 ///
 /// Cancel safety: as [`visit`].
 pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String> {
-    let Invitation { site, address, .. } = &*ground.invitation;
-    match get(*address, site, path, None).await? {
+    match get(ground, ground.site(), path, None).await? {
         Answer {
             status: 200, print, ..
         } => Ok(print),
@@ -119,9 +131,9 @@ pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String
             status: 301 | 302 | 307 | 308,
             location: Some(location),
             ..
-        } if location.starts_with("https://") => {
-            Err("it sends its visitors to HTTPS, and a drill goes by HTTP".to_owned())
-        }
+        } if location.starts_with("https://") && ground.invitation.scheme == Scheme::Http => Err(
+            format!("it sends its visitors to HTTPS by itself, to {location}; {REDIRECT}"),
+        ),
         Answer {
             status: 301 | 302 | 307 | 308,
             location: Some(location),
@@ -131,6 +143,7 @@ pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String
     }
 }
 
+const REDIRECT: &str = "let levee do that (tls.redirect = true), and the drill goes by HTTPS";
 const ANOTHER: &str = "choose another page with --path";
 
 async fn walk(
@@ -139,8 +152,7 @@ async fn walk(
     expected: Print,
     way: &mut Way,
 ) -> Result<Outcome, String> {
-    let Invitation { site, address, key } = &*ground.invitation;
-    let answer = get(*address, site, path, Some(key)).await?;
+    let answer = get(ground, ground.site(), path, Some(&ground.invitation.key)).await?;
     let location = match (answer.status, answer.location) {
         (200, _) => {
             let body = compare(ground, path, (expected, answer.print)).await?;
@@ -150,13 +162,18 @@ async fn walk(
         (302, Some(location)) => location,
         (status, _) => return Err(format!("the site answers {status}")),
     };
-    let (alias, target) = split(&location).ok_or(format!("a redirect to `{location}`"))?;
-    way.alias = Some(alias.clone());
+    let scheme = ground.invitation.scheme;
+    let redirect = split(&location, scheme).ok_or(format!("a redirect to `{location}`"))?;
     let asked = Instant::now();
-    let address = find(ground, &alias).await;
+    let found = find(ground, &redirect, way).await;
     way.waited = since(asked);
-    let address = address.ok_or("nobody knows its address".to_owned())?;
-    let answer = get(address, &alias, &target, None).await?;
+    let (alias, address) = found.ok_or("nobody knows its address".to_owned())?;
+    let place = Place {
+        scheme,
+        address,
+        host: &redirect.host,
+    };
+    let answer = get(ground, place, &redirect.target, None).await?;
     match answer.status {
         200 => {
             let body = compare(ground, path, (expected, answer.print)).await?;
@@ -181,30 +198,79 @@ async fn compare(
     Ok(Body::Different)
 }
 
-async fn find(ground: &Ground, alias: &str) -> Option<SocketAddr> {
+/// Where the alias of `redirect` is, by the name and port under which it is counted: the port is
+/// that by HTTP, however it is visited.
+async fn find(ground: &Ground, redirect: &Redirect, way: &mut Way) -> Option<(String, SocketAddr)> {
     let mut guide = ground.guide.clone();
+    if ground.invitation.scheme == Scheme::Http {
+        way.alias = Some(redirect.host.clone());
+    }
     // The redirect may be faster than the account of who helps.
-    let known = guide.wait_for(|guide| guide.contains_key(alias)).await;
-    known.ok()?.get(alias).copied().flatten()
+    let known = guide.wait_for(|guide| redirect.known_in(guide).is_some());
+    let known = known.await.ok()?;
+    let (alias, address) = redirect.known_in(&known)?;
+    way.alias = Some(alias.clone());
+    let mut address = (*address)?;
+    if ground.invitation.scheme == Scheme::Https {
+        address.set_port(redirect.port);
+    }
+    Some((alias.clone(), address))
 }
 
-/// Name with port, and path, of `http://name:port/path`.
-fn split(location: &str) -> Option<(String, String)> {
+/// Where a visitor is sent.
+#[derive(Debug, PartialEq, Eq)]
+struct Redirect {
+    scheme: Scheme,
+    /// Name and port.
+    host: String,
+    port: u16,
+    target: String,
+}
+
+impl Redirect {
+    /// Its alias in `guide`, and where that leads.
+    fn known_in<'a>(&self, guide: &'a Guide) -> Option<(&'a String, &'a Option<SocketAddr>)> {
+        match self.scheme {
+            Scheme::Http => guide.get_key_value(&self.host),
+            Scheme::Https => {
+                let name = |host: &'a str| host.rsplit_once(':').map_or(host, |(name, _)| name);
+                let own = self
+                    .host
+                    .rsplit_once(':')
+                    .map_or(&*self.host, |(name, _)| name);
+                guide.iter().find(|(alias, _)| name(alias) == own)
+            }
+        }
+    }
+}
+
+/// What stands in `http://name:port/path`; none where it is of another scheme.
+fn split(location: &str, scheme: Scheme) -> Option<Redirect> {
     let uri: Uri = location.parse().ok()?;
-    let host = uri.host()?;
-    let port = uri.port_u16().unwrap_or(80);
-    let target = uri.path_and_query()?.as_str().to_owned();
-    let is_http = uri.scheme_str() == Some("http");
-    is_http.then(|| (format!("{host}:{port}"), target))
+    let expected = match scheme {
+        Scheme::Http => "http",
+        Scheme::Https => "https",
+    };
+    if uri.scheme_str() != Some(expected) {
+        return None;
+    }
+    let port = uri.port_u16().unwrap_or(scheme.usual_port());
+    Some(Redirect {
+        scheme,
+        host: format!("{}:{port}", uri.host()?),
+        port,
+        target: uri.path_and_query()?.as_str().to_owned(),
+    })
 }
 
 async fn get(
-    address: SocketAddr,
-    host: &str,
+    ground: &Ground,
+    place: Place<'_>,
     target: &str,
     key: Option<&str>,
 ) -> Result<Answer, String> {
-    let shown = host.strip_suffix(":80").unwrap_or(host);
+    let usual = format!(":{}", place.scheme.usual_port());
+    let shown = place.host.strip_suffix(&usual).unwrap_or(place.host);
     let mut request = Request::get(target)
         .header(header::HOST, shown)
         .header(header::USER_AGENT, AGENT)
@@ -214,28 +280,12 @@ async fn get(
         request = request.header(DRILL_FIELD, key);
     }
     let request = request.body(Empty::<Bytes>::new()).map_err(told)?;
-    let stream = TcpStream::connect(address).await;
-    let stream = stream.map_err(|error| format!("{address} cannot be reached: {error}"))?;
+    let stream = ground.authorities.connect(place).await?;
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(told)?;
     let answer = async {
         let response = sender.send_request(request).await.map_err(told)?;
-        let status = response.status().as_u16();
-        let location = response.headers().get(header::LOCATION);
-        let location = location.and_then(|value| value.to_str().ok());
-        let location = location.map(str::to_owned);
-        let mut body = response.into_body();
-        let mut print = Print::EMPTY;
-        while let Some(frame) = body.frame().await {
-            if let Some(bytes) = frame.map_err(told)?.data_ref() {
-                print.add(bytes);
-            }
-        }
-        Ok(Answer {
-            status,
-            location,
-            print,
-        })
+        read_answer(response).await
     };
     tokio::pin!(answer);
     // The connection has to be driven while the answer is awaited; its error shows in the answer.
@@ -243,6 +293,25 @@ async fn get(
         answer = &mut answer => answer,
         _ = connection => answer.await,
     }
+}
+
+async fn read_answer(response: Response<Incoming>) -> Result<Answer, String> {
+    let status = response.status().as_u16();
+    let location = response.headers().get(header::LOCATION);
+    let location = location.and_then(|value| value.to_str().ok());
+    let location = location.map(str::to_owned);
+    let mut body = response.into_body();
+    let mut print = Print::EMPTY;
+    while let Some(frame) = body.frame().await {
+        if let Some(bytes) = frame.map_err(told)?.data_ref() {
+            print.add(bytes);
+        }
+    }
+    Ok(Answer {
+        status,
+        location,
+        print,
+    })
 }
 
 /// By which operators find the visits of a drill in their logs.
@@ -279,13 +348,36 @@ mod tests {
 
     #[test]
     fn a_redirect_is_taken_apart() {
-        let parts = |text: &str| split(text).map(|(alias, target)| alias + " " + &target);
-        let one = parts("http://www-vh1.a.example:8080/a?b");
+        let parts = |text: &str, scheme| {
+            let Redirect { host, target, .. } = split(text, scheme)?;
+            Some(host + " " + &target)
+        };
+        let http = |text: &str| parts(text, Scheme::Http);
+        let one = http("http://www-vh1.a.example:8080/a?b");
         assert_eq!(one.as_deref(), Some("www-vh1.a.example:8080 /a?b"));
-        let two = parts("http://www-vh1.a.example/");
+        let two = http("http://www-vh1.a.example/");
         assert_eq!(two.as_deref(), Some("www-vh1.a.example:80 /"));
-        assert_eq!(parts("/elsewhere"), None);
-        assert_eq!(parts("https://www-vh1.a.example/"), None);
+        assert_eq!(http("/elsewhere"), None);
+        assert_eq!(http("https://www-vh1.a.example/"), None);
+        let secure = parts("https://www-vh1.a.example/", Scheme::Https);
+        assert_eq!(secure.as_deref(), Some("www-vh1.a.example:443 /"));
+        let in_the_clear = parts("http://www-vh1.a.example/", Scheme::Https);
+        assert_eq!(in_the_clear, None);
+    }
+
+    #[test]
+    fn an_alias_by_https_is_found_by_its_name() {
+        let address: SocketAddr = "192.0.2.7:8080".parse().unwrap();
+        let alias = "www-vh1.a.example:8080".to_owned();
+        let guide: Guide = Arc::new([(alias.clone(), Some(address))].into());
+        let known = |location: &str, scheme| {
+            let redirect = split(location, scheme).unwrap();
+            redirect.known_in(&guide).map(|(alias, _)| alias.clone())
+        };
+        let secure = known("https://www-vh1.a.example:8443/", Scheme::Https);
+        assert_eq!(secure, Some(alias));
+        assert_eq!(known("https://www-vh2.a.example/", Scheme::Https), None);
+        assert_eq!(known("http://www-vh1.a.example/", Scheme::Http), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 
 use std::time::Duration;
 
+use levee_proxy::digest_of;
 use levee_registry::ACCUSATION_LIFETIME;
 use levee_vocab::HostName;
 use levee_wire::Digest;
@@ -25,14 +26,15 @@ use super::{Expelled, IntegrityOffice, unix_now};
 use crate::registry_client::RegistryClient;
 use crate::trust::Trust;
 
-/// What was taken back and is not known to any registry yet.
+/// What was taken back. It is said for as long as the accusation would count, since a registry that
+/// has heard it may be restarted, or keep it to itself.
 #[derive(Clone, Debug)]
 pub(super) struct Pardon {
     pub(super) member: HostName,
     pub(super) stamp: u64,
 }
 
-/// Pardons that wait for a registry at most; the accusation ends by itself, too.
+/// Pardons that are said at most; the accusation ends by itself, too.
 pub(super) const PARDONS_MAX: usize = 64;
 
 /// Says and hears accusations until the server stops, every `period` and when there is news.
@@ -50,13 +52,10 @@ pub async fn keep_accusations(
     let mut news: watch::Receiver<u64> = office.news.subscribe();
     loop {
         for accusation in office.accusations(trust) {
-            let (accused, stamp) = (accusation.accused.clone(), accusation.stamp);
-            let is_pardon = accusation.sight.is_none();
-            match registry.accuse(accusation).await {
-                Ok(_) if is_pardon => office.note_pardoned(&accused, stamp),
-                Ok(_) => {}
-                // It is said again in the next period.
-                Err(error) => tracing::debug!(%accused, %error, "no registry heard"),
+            let accused = accusation.accused.clone();
+            // It is said again in the next period, as long as it counts.
+            if let Err(error) = registry.accuse(accusation).await {
+                tracing::debug!(%accused, %error, "no registry heard");
             }
         }
         match registry.accusations().await {
@@ -75,22 +74,17 @@ impl IntegrityOffice {
         let expelled = self.expelled.members().into_iter().filter_map(|one| {
             let sight = sight_of(&one)?;
             let stamp = one.since.saturating_mul(1000);
-            let age = Duration::from_millis(unix_now().0.saturating_sub(stamp));
-            let is_over = age >= ACCUSATION_LIFETIME;
-            (!is_over).then(|| trust.accusation(names(&one.member), stamp, Some(sight)))
+            let counts = age_of(stamp) < ACCUSATION_LIFETIME;
+            counts.then(|| trust.accusation(names(&one.member), stamp, Some(sight)))
         });
-        let pardons = self.pardons.with(|pardons| pardons.clone());
+        let pardons = self.pardons.with(|pardons| {
+            pardons.retain(|pardon| age_of(pardon.stamp) < ACCUSATION_LIFETIME);
+            pardons.clone()
+        });
         let pardons = pardons
             .into_iter()
             .map(|pardon| trust.accusation(names(&pardon.member), pardon.stamp, None));
         expelled.chain(pardons).collect()
-    }
-
-    /// A registry knows that we have taken it back.
-    fn note_pardoned(&self, member: &HostName, stamp: u64) {
-        self.pardons.with(|pardons| {
-            pardons.retain(|pardon| (&pardon.member, pardon.stamp) != (member, stamp));
-        });
     }
 
     /// Takes back what we have said of a member.
@@ -106,9 +100,19 @@ impl IntegrityOffice {
     }
 }
 
+/// How long ago that was, in milliseconds since 1970.
+fn age_of(stamp: u64) -> Duration {
+    Duration::from_millis(unix_now().0.saturating_sub(stamp))
+}
+
 /// What we have seen ourselves; none where we know it from others.
 fn sight_of(expelled: &Expelled) -> Option<Sight> {
     let digest = |text: &str| Digest::from_hexadecimal(text.strip_prefix("sha-256:")?);
     digest(&expelled.expected)?;
-    Some(Sight::of(&expelled.target, digest(&expelled.seen)?))
+    let seen = match expelled.seen.as_str() {
+        "-" => return None,
+        // Where it sent visitors is no page: the digest of the words stands for it.
+        text => digest(text).unwrap_or_else(|| digest_of(text.as_bytes())),
+    };
+    Some(Sight::of(&expelled.target, seen))
 }

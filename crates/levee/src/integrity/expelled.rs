@@ -8,7 +8,7 @@
 use std::fmt::Write;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use levee_net::Shared;
 use levee_vocab::HostName;
@@ -27,7 +27,7 @@ pub struct Expelled {
     pub target: String,
     /// Digest of what we published; `-` where only members saw it.
     pub expected: String,
-    /// Digest of what it delivered.
+    /// Digest of what it delivered, or where it sent visitors.
     pub seen: String,
 }
 
@@ -54,11 +54,12 @@ pub fn digest_text(digest: Digest) -> String {
 }
 
 impl ExpelledList {
-    /// Reads the list; without a path it is kept in memory only.
+    /// Reads the list of a state folder; without one it is kept in memory only.
     ///
     /// # Errors
     /// A sentence for the operator, where the file is there and no good.
-    pub fn open(path: Option<PathBuf>) -> Result<Self, String> {
+    pub fn of(state: Option<&Path>) -> Result<Self, String> {
+        let path = state.map(|folder| folder.join(FILE));
         let text = match path.as_ref().map(fs::read_to_string) {
             None => String::new(),
             Some(Ok(text)) => text,
@@ -150,7 +151,7 @@ impl ExpelledList {
     }
 }
 
-fn parse(line: &str) -> Option<Expelled> {
+pub(super) fn parse(line: &str) -> Option<Expelled> {
     let mut words = line.split(' ');
     let mut next = || words.next().filter(|word| !word.is_empty());
     let expelled = Expelled {
@@ -180,7 +181,7 @@ mod tests {
     #[test]
     fn the_expelled_stay_expelled_over_a_restart_until_they_are_forgiven() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let open = || ExpelledList::open(Some(folder.path().join(FILE))).expect("readable");
+        let open = || ExpelledList::of(Some(folder.path())).expect("readable");
         let list = open();
         for name in ["www.a.example", "www.b.example", "www.a.example"] {
             list.add(expelled(name)).expect("room on the disk");
@@ -198,7 +199,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(FILE);
         fs::write(&path, "# x\nwww.a.example 12\n").expect("written");
-        let error = ExpelledList::open(Some(path)).err().expect("two words");
+        let error = ExpelledList::of(Some(folder.path()))
+            .err()
+            .expect("two words");
         assert!(error.contains("line 2"), "{error}");
     }
 }

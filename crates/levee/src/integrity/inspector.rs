@@ -12,13 +12,14 @@
 //! Pages are drawn from what visitors ask for. A page is judged by its signature first. One without
 //! is compared with ours, read from our own cores as this member would get it, before and after the
 //! look: where ours is for one visitor, or changes all the time, nothing can be said and nothing
-//! is. What a look comes to is decided in `levee_control::Inspection`.
+//! is. Compared as well are redirects and fields that lead elsewhere (`diversion`). What a look
+//! comes to is decided in `levee_control::Inspection`.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 use levee_control::{Inspection, Look, NextStep, Pace};
 use levee_proxy::{Errand, Front, OriginKey, PushJudgement, Standing, judge_push};
 use levee_vocab::{Purge, PurgeKind, Random, WebAddress};
@@ -27,12 +28,14 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::diversion::{self, Whereabouts};
 use super::expelled::{Expelled, digest_text};
 use super::look::{self, Guise, Page};
 use super::scene::{Helper, Scene};
-use super::{IntegrityOffice, Reported};
+use super::{IntegrityOffice, Reported, Ways};
 use crate::rescue_link::{LinkCharge, PurgeLine};
 use crate::trust::unix_now;
+use crate::way::{Authorities, Place, Scheme};
 
 /// What an inspector works with.
 pub struct InspectorParts {
@@ -48,6 +51,8 @@ pub struct InspectorParts {
     pub reports: mpsc::Receiver<Reported>,
     /// How to have a page taken back.
     pub purges: PurgeLine,
+    /// By which ways our visitors come to it.
+    pub ways: Ways,
     /// Told of what looks cost.
     pub charge: LinkCharge,
     /// Time between two looks; zero for none but those that reports ask for.
@@ -60,15 +65,25 @@ pub struct InspectorParts {
 pub struct Inspector {
     parts: InspectorParts,
     key: OriginKey,
+    authorities: Authorities,
     inspection: Inspection,
     random: Random,
+}
+
+/// A page at a rescue server, and how a visitor comes there.
+#[derive(Clone, Copy)]
+struct Aim<'a> {
+    helper: &'a Helper,
+    scheme: Scheme,
+    target: &'a str,
 }
 
 /// What was seen of one page, and what was expected.
 struct Sight {
     look: Look,
     pace: Pace,
-    seen: Option<Digest>,
+    /// A digest, or where visitors are sent.
+    seen: Option<String>,
     expected: Option<Digest>,
 }
 
@@ -80,6 +95,7 @@ impl Inspector {
         Self {
             parts,
             key,
+            authorities: Authorities::any(),
             inspection: Inspection::default(),
             random,
         }
@@ -113,14 +129,20 @@ impl Inspector {
         let Some(helper) = self.draw(&scene.helpers) else {
             return;
         };
-        let (helper, target) = match self.draw(&scene.urls).and_then(|url| target_of(url)) {
-            Some(target) => (helper.clone(), target.to_owned()),
-            None => return,
+        let ways = self.parts.ways.to(helper.tls);
+        let target = self.draw(&scene.urls).and_then(|url| target_of(url));
+        let (Some(&scheme), Some(target)) = (self.draw(ways), target) else {
+            return;
         };
-        let mut first = self.look(&helper, &target).await;
+        let aim = Aim {
+            helper,
+            scheme,
+            target,
+        };
+        let mut first = self.look(aim).await;
         if first.pace == Pace::Late {
             // It may have had to fetch the page from us, over our own full link. Now it has it.
-            first = self.look(&helper, &target).await;
+            first = self.look(aim).await;
         }
         let step = self.inspection.paced(&helper.site, first.pace);
         if step == NextStep::Part {
@@ -128,8 +150,8 @@ impl Inspector {
         }
         match self.inspection.first(&helper.site, first.look) {
             NextStep::Nothing | NextStep::Part => {}
-            NextStep::LookAgain => self.look_again(&helper, &target, first).await,
-            NextStep::Expel => self.expel(&helper, &target, first).await,
+            NextStep::LookAgain => self.look_again(aim, first).await,
+            NextStep::Expel => self.expel(aim, first).await,
         }
     }
 
@@ -152,25 +174,30 @@ impl Inspector {
         let sight = Sight {
             look: Look::Foreign,
             pace: Pace::Timely,
-            seen: Some(report.seen),
+            seen: Some(digest_text(report.seen)),
             expected: None,
         };
-        let target = report.target;
-        match self.inspection.reported(&accused.site, &by.site, &target) {
+        let aim = Aim {
+            helper: accused,
+            // So do those who report.
+            scheme: Scheme::Http,
+            target: &report.target,
+        };
+        let (accused, by) = (&accused.site, &by.site);
+        match self.inspection.reported(accused, by, aim.target) {
             NextStep::Nothing | NextStep::Part => {}
-            NextStep::LookAgain => self.look_again(accused, &target, sight).await,
-            NextStep::Expel => self.expel(accused, &target, sight).await,
+            NextStep::LookAgain => self.look_again(aim, sight).await,
+            NextStep::Expel => self.expel(aim, sight).await,
         }
     }
 
-    async fn look_again(&mut self, helper: &Helper, target: &str, first: Sight) {
-        if let Ok(purge) = Purge::url(target, PurgeKind::Hard) {
+    async fn look_again(&mut self, aim: Aim<'_>, first: Sight) {
+        if let Ok(purge) = Purge::url(aim.target, PurgeKind::Hard) {
             self.parts.purges.purge(purge).await;
         }
-        let second = self.look(helper, target).await;
-        let next = self
-            .inspection
-            .second(&helper.site, first.look, second.look);
+        let second = self.look(aim).await;
+        let member = &aim.helper.site;
+        let next = self.inspection.second(member, first.look, second.look);
         match next {
             NextStep::Nothing | NextStep::Part | NextStep::LookAgain => {}
             NextStep::Expel => {
@@ -178,83 +205,113 @@ impl Inspector {
                     true => second,
                     false => first,
                 };
-                self.expel(helper, target, sight).await;
+                self.expel(aim, sight).await;
             }
         }
     }
 
-    async fn expel(&self, helper: &Helper, target: &str, sight: Sight) {
-        let text = |digest: Option<Digest>| digest.map_or("-".to_owned(), digest_text);
+    async fn expel(&self, aim: Aim<'_>, sight: Sight) {
+        let unknown = || "-".to_owned();
         let expelled = Expelled {
-            member: helper.site.clone(),
+            member: aim.helper.site.clone(),
             since: unix_now().0 / 1000,
-            target: target.to_owned(),
-            expected: text(sight.expected),
-            seen: text(sight.seen),
+            target: aim.target.to_owned(),
+            expected: sight.expected.map_or_else(unknown, digest_text),
+            seen: sight.seen.unwrap_or_else(unknown),
         };
         self.parts.office.expel(expelled).await;
     }
 
     /// What a visitor gets there, judged.
-    async fn look(&mut self, helper: &Helper, target: &str) -> Sight {
+    async fn look(&mut self, aim: Aim<'_>) -> Sight {
         let guise = Guise(self.random.within(0..64) as usize);
-        let (page, pace) = self.visit(helper, (target, guise)).await;
+        let (page, pace) = self.visit(aim, guise).await;
         let sight = match page {
-            Some(page) => self.judge(helper, (target, guise), &page).await,
+            Some(page) => self.judge(aim, guise, &page).await,
             None => Sight::nothing(pace),
         };
         self.parts.office.looks.note(sight.look);
         sight
     }
 
-    async fn visit(&self, helper: &Helper, wanted: (&str, Guise)) -> (Option<Page>, Pace) {
-        (self.parts.charge)(look::LOOK_BYTES);
-        let place = (&helper.alias, helper.address);
-        look::delivered(place, wanted.0, wanted.1).await
+    async fn visit(&self, aim: Aim<'_>, guise: Guise) -> (Option<Page>, Pace) {
+        (self.parts.charge)(look::look_bytes(aim.scheme));
+        let (alias, address) = aim.helper.door(aim.scheme);
+        let place = Place {
+            scheme: aim.scheme,
+            address,
+            host: &aim.scheme.authority(&alias),
+        };
+        look::delivered(&self.authorities, place, (aim.target, guise)).await
     }
 
-    async fn judge(&self, helper: &Helper, wanted: (&str, Guise), page: &Page) -> Sight {
-        match look::standing(page, &self.key, &self.parts.site, wanted.0) {
+    async fn judge(&self, aim: Aim<'_>, guise: Guise, page: &Page) -> Sight {
+        match self.seen_at_once(aim, page) {
             // Ours is not read: in a crowd that takes its time, and its part of our link.
-            Standing::Authentic => Sight::of(Look::Authentic, page, None),
-            Standing::Forged => {
-                let ours = self.own(helper, wanted).await;
-                Sight::of(Look::Forged, page, ours)
+            Some(look) if !look.is_wrong() => Sight::of(look, page, None),
+            Some(look) => {
+                let ours = self.own(aim, guise).await;
+                Sight::of(look, page, ours.map(|ours| ours.digest))
             }
-            Standing::Unsigned => self.compare(helper, wanted).await,
+            None => self.compare(aim, guise).await,
         }
     }
 
-    /// A page without a signature, once more between two readings of ours.
-    async fn compare(&self, helper: &Helper, wanted: (&str, Guise)) -> Sight {
-        let before = self.own(helper, wanted).await;
-        let (page, pace) = self.visit(helper, wanted).await;
+    /// What a page is, where that can be said without ours.
+    fn seen_at_once(&self, aim: Aim<'_>, page: &Page) -> Option<Look> {
+        let standing = self.standing(aim, page);
+        if let Some(location) = page.location() {
+            let whereabouts = Whereabouts {
+                site: &self.parts.site,
+                helper: aim.helper,
+                target: aim.target,
+            };
+            // We have said it ourselves, or he is sent where he may be.
+            let is_ours = standing == Standing::Authentic || whereabouts.is_at_home(location);
+            return is_ours.then_some(Look::Nothing);
+        }
+        match standing {
+            Standing::Authentic if diversion::moves(&page.headers) => None,
+            Standing::Authentic => Some(Look::Authentic),
+            Standing::Forged => Some(Look::Forged),
+            Standing::Unsigned => None,
+        }
+    }
+
+    fn standing(&self, aim: Aim<'_>, page: &Page) -> Standing {
+        look::standing(page, &self.key, &self.parts.site, aim.target)
+    }
+
+    /// A page of which its signature does not say everything, once more between two readings of
+    /// ours.
+    async fn compare(&self, aim: Aim<'_>, guise: Guise) -> Sight {
+        let before = self.own(aim, guise).await;
+        let (page, pace) = self.visit(aim, guise).await;
         let Some(page) = page else {
             return Sight::nothing(pace);
         };
-        let look = match look::standing(&page, &self.key, &self.parts.site, wanted.0) {
-            Standing::Authentic => Look::Authentic,
-            Standing::Forged => Look::Forged,
-            Standing::Unsigned => {
-                let after = self.own(helper, wanted).await;
-                match (before, after) {
-                    (Some(before), Some(after)) if before == after => look::compared(&page, after),
-                    (_, _) => Look::Nothing,
+        let look = match self.seen_at_once(aim, &page) {
+            Some(look) => look,
+            None => match (&before, self.own(aim, guise).await) {
+                (Some(before), Some(after)) if before.is_like(&after) => {
+                    look::compared(&page, self.standing(aim, &page), &after)
                 }
-            }
+                (_, _) => Look::Nothing,
+            },
         };
-        Sight::of(look, &page, before)
+        Sight::of(look, &page, before.map(|before| before.digest))
     }
 
-    /// The digest of what we have ourselves; none where a rescue server would not keep it.
-    async fn own(&self, helper: &Helper, (target, guise): (&str, Guise)) -> Option<Digest> {
+    /// The page that we have ourselves; none where a rescue server would not keep it.
+    async fn own(&self, aim: Aim<'_>, guise: Guise) -> Option<Page> {
         let front = self.parts.front.upgrade()?;
-        let stream = front.visit(Errand::Look(helper.address.ip())).ok()?;
+        let stream = front.visit(Errand::Look(aim.helper.address.ip())).ok()?;
         drop(front);
         let stream = UnixStream::from_std(stream).ok()?;
         let host = self.parts.site.to_string();
-        let page = look::page(stream, &host, (target, guise), look::LOOK_MAX).await?;
-        may_be_kept(&page.headers).then_some(page.digest)
+        let page = look::page(stream, &host, (aim.target, guise), look::LOOK_MAX).await?;
+        let is_page = page.status == StatusCode::OK && may_be_kept(&page.headers);
+        is_page.then_some(page)
     }
 
     fn draw<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
@@ -267,11 +324,15 @@ impl Inspector {
 }
 
 impl Sight {
-    const fn of(look: Look, page: &Page, expected: Option<Digest>) -> Self {
+    fn of(look: Look, page: &Page, expected: Option<Digest>) -> Self {
+        let diverted = match look {
+            Look::Diverted => diversion::evidence(page.location(), &page.headers),
+            Look::Authentic | Look::Same | Look::Foreign | Look::Forged | Look::Nothing => None,
+        };
         Self {
             look,
             pace: Pace::Timely,
-            seen: Some(page.digest),
+            seen: diverted.or_else(|| Some(digest_text(page.digest))),
             expected,
         }
     }

@@ -1,10 +1,10 @@
 //! One look at a page, through the way that visitors take.
 //!
 //! It looks like a browser's request, because who alters pages would spare a request that says what
-//! it is for. Only the head tells it from one: it comes from a member's address, which cannot be
-//! hidden. That is why members look for one another.
+//! it is for. Two things tell it from one: it comes from a member's address, which cannot be
+//! hidden, so members look for one another; and by HTTPS it speaks HTTP/1.1, where a browser asks
+//! for HTTP/2.
 
-use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -19,9 +19,11 @@ use levee_proxy::{Delivered, OriginKey, Standing, digest_of};
 use levee_vocab::WebAddress;
 use levee_wire::Digest;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
+
+use super::diversion;
+use crate::way::{Authorities, Place, Scheme};
 
 /// What a browser says. Several, so that the looks of one site are not all alike.
 const BROWSERS: [&[(&str, &str)]; 3] = [
@@ -78,15 +80,37 @@ const FIRST_BYTES: usize = 16 << 10;
 /// Longest body that is looked at.
 const BODY_BYTES_MAX: usize = 4 << 20;
 /// What the request and the connection of a look cost the link.
-pub const LOOK_BYTES: u64 = 900;
+pub const fn look_bytes(scheme: Scheme) -> u64 {
+    match scheme {
+        Scheme::Http => 900,
+        // A greeting with a key for the time after quantum computers alone takes 1.5 kB.
+        Scheme::Https => 3000,
+    }
+}
 
-/// A whole page as it was delivered.
+/// What a browser shows or follows, as it was delivered: a page, a redirect in its place, or an
+/// error that leads on (`Refresh`).
 #[derive(Clone, Debug)]
 pub struct Page {
+    /// Any but that of an error which stays one.
+    pub status: StatusCode,
     /// Its head.
     pub headers: HeaderMap,
     /// Of its body.
     pub digest: Digest,
+}
+
+impl Page {
+    /// Whether a visitor gets the same of both.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.digest == other.digest && diversion::moves_alike(&self.headers, &other.headers)
+    }
+
+    /// Where a redirect leads.
+    pub fn location(&self) -> Option<&[u8]> {
+        let location = self.headers.get(header::LOCATION)?;
+        self.status.is_redirection().then(|| location.as_bytes())
+    }
 }
 
 /// Which browser we are this time.
@@ -99,18 +123,19 @@ impl Guise {
     }
 }
 
-/// The page that a visitor of `alias` gets for `target`; none where there is none. And how it came.
+/// The page that a visitor of the alias at `place` gets for `target`; none where there is none. And
+/// how it came.
 ///
 /// Cancel safety: dropped half-way, the connection is closed.
 pub async fn delivered(
-    (alias, address): (&WebAddress, SocketAddr),
-    target: &str,
-    guise: Guise,
+    authorities: &Authorities,
+    place: Place<'_>,
+    (target, guise): (&str, Guise),
 ) -> (Option<Page>, Pace) {
     let begun = Notify::new();
     let reading = async {
-        let stream = TcpStream::connect(address).await.ok()?;
-        answer(stream, (&alias.to_string(), target), guise, &begun).await
+        let stream = authorities.connect(place).await.ok()?;
+        answer(stream, (place.host, target), guise, &begun).await
     };
     let reading = timeout(LOOK_MAX, reading);
     tokio::pin!(reading);
@@ -150,9 +175,9 @@ where
 
 /// What a server says.
 enum Answer {
-    /// A page.
+    /// A page, or what leads to one.
     Page(Page),
-    /// A redirect, a refusal, or a body that ended too early or not at all.
+    /// A refusal, or a body that ended too early or not at all.
     Other,
 }
 
@@ -177,12 +202,16 @@ where
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
     let answer = async {
         let (parts, body) = sender.send_request(request).await.ok()?.into_parts();
-        if parts.status != StatusCode::OK {
+        // A browser shows a 203 as it shows a 200, and does what `Refresh` says whatever comes.
+        let is_redirect =
+            parts.status.is_redirection() && parts.headers.contains_key(header::LOCATION);
+        if !parts.status.is_success() && !is_redirect && !diversion::moves(&parts.headers) {
             return Some(Answer::Other);
         }
         let body = read(Limited::new(body, BODY_BYTES_MAX), begun).await?;
         let digest = tokio::task::spawn_blocking(move || digest_of(&body)).await;
         Some(Answer::Page(Page {
+            status: parts.status,
             headers: parts.headers,
             digest: digest.ok()?,
         }))
@@ -212,7 +241,7 @@ async fn read(mut body: Limited<Incoming>, begun: &Notify) -> Option<Bytes> {
 pub fn standing(page: &Page, key: &OriginKey, site: &WebAddress, target: &str) -> Standing {
     let field = |name: &str| page.headers.get(name).map(header::HeaderValue::as_bytes);
     let delivered = Delivered {
-        status: StatusCode::OK.as_u16(),
+        status: page.status.as_u16(),
         field: &field,
         digest: page.digest,
         site,
@@ -221,26 +250,37 @@ pub fn standing(page: &Page, key: &OriginKey, site: &WebAddress, target: &str) -
     key.judge(&delivered, SystemTime::now())
 }
 
-/// What a page is that has no signature, beside the one that is there `otherwise`.
-pub fn compared(page: &Page, otherwise: Digest) -> Look {
-    match page.digest == otherwise {
-        true => Look::Same,
-        false => Look::Foreign,
+/// What a page is of which its signature does not say everything, beside `ours`; a redirect is one
+/// that leads elsewhere.
+pub fn compared(page: &Page, standing: Standing, ours: &Page) -> Look {
+    if page.location().is_some() || diversion::is_moved_by(&page.headers, &ours.headers) {
+        return Look::Diverted;
+    }
+    match standing {
+        Standing::Authentic => Look::Authentic,
+        Standing::Forged => Look::Forged,
+        Standing::Unsigned if page.digest == ours.digest => Look::Same,
+        Standing::Unsigned => Look::Foreign,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
     use tokio::net::TcpListener;
 
     use super::*;
 
-    fn alias() -> WebAddress {
-        WebAddress {
-            host: "vh1.alice.test".parse().unwrap(),
-            port: 80,
-        }
+    async fn delivered_at(address: SocketAddr) -> (Option<Page>, Pace) {
+        let place = Place {
+            scheme: Scheme::Http,
+            address,
+            host: "vh1.alice.test",
+        };
+        let authorities = Authorities::any();
+        delivered(&authorities, place, ("/", Guise(0))).await
     }
 
     /// How a page comes from a server that says `answer` to whoever asks, and then nothing.
@@ -255,8 +295,7 @@ mod tests {
             stream.write_all(answer.as_bytes()).await.unwrap();
             std::future::pending::<()>().await;
         });
-        let alias = alias();
-        let delivered = delivered((&alias, address), "/", Guise(0)).await;
+        let delivered = delivered_at(address).await;
         server.abort();
         delivered
     }
@@ -266,9 +305,69 @@ mod tests {
         let (page, pace) = pace_of("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
         assert!(page.is_some());
         assert_eq!(pace, Pace::Timely);
-        let (page, pace) = pace_of("HTTP/1.1 302 Found\r\ncontent-length: 0\r\n\r\n").await;
+        let (page, pace) = pace_of("HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n").await;
         assert!(page.is_none());
         assert_eq!(pace, Pace::Timely);
+    }
+
+    #[tokio::test]
+    async fn where_a_redirect_leads_is_seen() {
+        let (page, pace) = pace_of(concat!(
+            "HTTP/1.1 302 Found\r\ncontent-length: 0\r\n",
+            "location: http://evil.test/\r\n\r\n"
+        ))
+        .await;
+        assert_eq!(page.unwrap().location(), Some(&b"http://evil.test/"[..]));
+        assert_eq!(pace, Pace::Timely);
+    }
+
+    /// A browser shows the first like any page, and follows the second.
+    #[tokio::test]
+    async fn no_status_hides_what_a_visitor_gets() {
+        let (page, _) = pace_of("HTTP/1.1 203 Other\r\ncontent-length: 2\r\n\r\nhi").await;
+        assert!(page.is_some_and(|page| page.location().is_none()));
+        let (page, _) = pace_of(concat!(
+            "HTTP/1.1 404 No\r\ncontent-length: 0\r\n",
+            "refresh: 0; url=//evil.test\r\n\r\n"
+        ))
+        .await;
+        assert!(page.is_some_and(|page| diversion::moves(&page.headers)));
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_worse_than_a_right_page() {
+        let page = |status, digest, fields: &[(header::HeaderName, &'static str)]| {
+            let fields = fields.iter().map(|(name, value)| {
+                let value = header::HeaderValue::from_static(value);
+                (name.clone(), value)
+            });
+            let headers = fields.collect();
+            let digest = Digest([digest; 32]);
+            Page {
+                status,
+                headers,
+                digest,
+            }
+        };
+        let ours = page(StatusCode::OK, 1, &[]);
+        let moved = page(
+            StatusCode::OK,
+            1,
+            &[(header::REFRESH, "0; url=//evil.test")],
+        );
+        let sent = [(header::LOCATION, "http://evil.test/")];
+        let sent = page(StatusCode::FOUND, 1, &sent);
+        for standing in [Standing::Authentic, Standing::Unsigned] {
+            assert_eq!(compared(&moved, standing, &ours), Look::Diverted);
+            assert_eq!(
+                compared(&moved, Standing::Authentic, &moved),
+                Look::Authentic
+            );
+            assert_eq!(compared(&sent, standing, &ours), Look::Diverted);
+        }
+        let unsigned = |page: &Page| compared(page, Standing::Unsigned, &ours);
+        assert_eq!(unsigned(&ours), Look::Same);
+        assert_eq!(unsigned(&page(StatusCode::OK, 2, &[])), Look::Foreign);
     }
 
     #[tokio::test(start_paused = true)]
@@ -285,8 +384,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let alias = alias();
-        let (_, pace) = delivered((&alias, address), "/", Guise(0)).await;
+        let (_, pace) = delivered_at(address).await;
         assert_eq!(pace, Pace::Late);
     }
 

@@ -4,6 +4,7 @@
 //! have to spare as well. We look only where we know the origin's key, and compare with nothing but
 //! its signature: a page that is signed and something else is reported, once and once more when the
 //! origin has had the time to have it taken back. What comes of it is the origin's to decide.
+//! They look by HTTP: nobody tells them at which port another answers by HTTPS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use super::inspector::target_of;
 use super::look::{self, Guise};
 use super::scene::{Neighbour, Scene};
 use crate::rescue_link::{LinkCharge, RescueWord};
+use crate::way::{Authorities, Place, Scheme};
 
 /// Says a report to the origin of a link.
 pub type ReportLine = RescueWord;
@@ -37,6 +39,8 @@ pub async fn watch_neighbours(
     if every.is_zero() {
         return;
     }
+    let authorities = Authorities::any();
+    let eyes = (&fetcher, &authorities);
     let mut random = Random::from_seed(seed);
     let mut ticks = interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -47,14 +51,14 @@ pub async fn watch_neighbours(
             continue;
         };
         let guise = Guise(random.within(0..64) as usize);
-        charge(look::LOOK_BYTES);
-        let Some(report) = look(&fetcher, &neighbour, &target, guise).await else {
+        charge(look::look_bytes(Scheme::Http));
+        let Some(report) = look(eyes, &neighbour, (&target, guise)).await else {
             continue;
         };
         line.report(neighbour.link, report);
         sleep(CONFIRM_AFTER).await;
-        charge(look::LOOK_BYTES);
-        if let Some(report) = look(&fetcher, &neighbour, &target, guise).await {
+        charge(look::look_bytes(Scheme::Http));
+        if let Some(report) = look(eyes, &neighbour, (&target, guise)).await {
             line.report(neighbour.link, report);
         }
     }
@@ -79,16 +83,20 @@ fn choose(scene: &Scene, random: &mut Random) -> Option<(Neighbour, String)> {
 
 /// What is to be reported, if anything.
 async fn look(
-    fetcher: &Fetcher,
+    (fetcher, authorities): (&Fetcher, &Authorities),
     neighbour: &Neighbour,
-    target: &str,
-    guise: Guise,
+    (target, guise): (&str, Guise),
 ) -> Option<Report> {
     let origin = &neighbour.origin;
     let key = fetcher.origin_key(&Space::Origin(origin.host.clone(), origin.port))?;
-    let place = (&neighbour.alias, neighbour.address);
-    let (page, _) = look::delivered(place, target, guise).await;
-    let page = page?;
+    let place = Place {
+        scheme: Scheme::Http,
+        address: neighbour.address,
+        host: &Scheme::Http.authority(&neighbour.alias),
+    };
+    let (page, _) = look::delivered(authorities, place, (target, guise)).await;
+    // Where the origin redirects as well, only the origin knows.
+    let page = page.filter(|page| page.status.is_success())?;
     match look::standing(&page, &key, origin, target) {
         Standing::Forged => Some(Report {
             alias: neighbour.alias.clone(),

@@ -7,7 +7,8 @@
 //! that is fetched for this origin is checked from then on.
 //!
 //! In an open community that key is believed when it is heard first, and for as long as the link
-//! lasts. In a closed one it must be the key of the member list.
+//! lasts. In a closed one it must be the key of the member list; there the key by which the origin
+//! calls for help is believed at once, so that nothing hangs on a permit but its time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,9 +116,14 @@ impl IntegrityOffice {
             return Err(PermitFault::Stale);
         }
         *heard = Some(key);
+        self.believe(origin, key);
+        Ok(permit.length)
+    }
+
+    /// What is fetched for `origin` is checked with `key` from now on.
+    pub fn believe(&self, origin: &WebAddress, key: PublicKey) {
         let space = Space::Origin(origin.host.clone(), origin.port);
         self.fetcher.believe(space, origin_key(key));
-        Ok(permit.length)
     }
 }
 

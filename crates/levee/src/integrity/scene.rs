@@ -12,6 +12,8 @@ use levee_control::{Arrivals, BrainView, Input, OriginPhase, RoutePlan, UrlText}
 use levee_vocab::{HostName, LinkId, Random, WebAddress};
 use tokio::sync::watch;
 
+use crate::way::Scheme;
+
 /// A rescue server of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Helper {
@@ -23,6 +25,23 @@ pub struct Helper {
     pub alias: WebAddress,
     /// Where it answers.
     pub address: SocketAddr,
+    /// The port at which the alias answers by HTTPS.
+    pub tls: Option<u16>,
+}
+
+impl Helper {
+    /// The name and port that visitors by `scheme` come to, and where that is.
+    pub(super) fn door(&self, scheme: Scheme) -> (WebAddress, SocketAddr) {
+        let (mut alias, mut address) = (self.alias.clone(), self.address);
+        match (scheme, self.tls) {
+            (Scheme::Http, _) | (Scheme::Https, None) => {}
+            (Scheme::Https, Some(port)) => {
+                alias.port = port;
+                address.set_port(port);
+            }
+        }
+        (alias, address)
+    }
 }
 
 /// A rescue server that helps an origin which we help as well.
@@ -54,11 +73,14 @@ pub struct Scene {
 /// Where the scene is pinned up.
 pub struct SceneBoard {
     sender: watch::Sender<Arc<Scene>>,
-    addresses: BTreeMap<LinkId, SocketAddr>,
+    doors: BTreeMap<LinkId, Doors>,
     urls: Vec<String>,
     heard: u64,
     random: Random,
 }
+
+/// Where a rescue server answers, by HTTP and at which port by HTTPS.
+type Doors = (SocketAddr, Option<u16>);
 
 /// URLs kept of an interval.
 const URLS_MAX: usize = 32;
@@ -69,7 +91,7 @@ impl SceneBoard {
         let (sender, receiver) = watch::channel(Arc::default());
         let board = Self {
             sender,
-            addresses: BTreeMap::new(),
+            doors: BTreeMap::new(),
             urls: Vec::new(),
             heard: 0,
             random: Random::from_seed(seed),
@@ -83,11 +105,12 @@ impl SceneBoard {
             link,
             alias,
             address,
+            tls,
             ..
         } = input
         {
             let address = SocketAddr::new(*address, alias.port);
-            self.addresses.insert(*link, address);
+            self.doors.insert(*link, (address, *tls));
         }
     }
 
@@ -112,13 +135,15 @@ impl SceneBoard {
     /// Pins up how it stands at the end of an interval.
     pub fn pin_up(&mut self, view: &BrainView, plan: &RoutePlan) {
         let is_known = |link: &LinkId| view.rescue_servers.iter().any(|one| one.link == *link);
-        self.addresses.retain(|link, _| is_known(link));
+        self.doors.retain(|link, _| is_known(link));
         let helpers = view.rescue_servers.iter().filter_map(|server| {
+            let (address, tls) = *self.doors.get(&server.link)?;
             Some(Helper {
                 link: server.link,
                 site: server.peer.host.clone(),
                 alias: server.alias.clone(),
-                address: *self.addresses.get(&server.link)?,
+                address,
+                tls,
             })
         });
         let scene = Scene {

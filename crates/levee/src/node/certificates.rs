@@ -50,7 +50,24 @@ pub(super) struct Ordering {
     pub told: watch::Sender<Arc<Settings>>,
     pub board: CertificateBoard,
     /// None where certificates could not be shown, or not be kept.
-    pub keeper: Option<JoinHandle<()>>,
+    pub keeping: Option<Keeping>,
+}
+
+/// The task that keeps certificates, and what it may have put into DNS.
+pub(super) struct Keeping {
+    keeper: JoinHandle<()>,
+    records: Arc<Records>,
+}
+
+impl Keeping {
+    /// Ends it, also in the middle of an order, and takes its records out of DNS.
+    ///
+    /// Cancel safety: what is still there goes at the next start.
+    pub async fn stop(self) {
+        self.keeper.abort();
+        let _ = self.keeper.await;
+        self.records.finish().await;
+    }
 }
 
 impl Ordering {
@@ -64,18 +81,18 @@ impl Ordering {
         let mut ordering = Self {
             told,
             board: CertificateBoard::default(),
-            keeper: None,
+            keeping: None,
         };
         if let (Some(https), Some(folder)) = (&parts.https, &settings.state_folder) {
             let store = CertificateStore::open(folder).map_err(|error| error.to_string())?;
             let records = Records::open(zones(settings, dns)?, store.clone());
-            let records = records.map_err(|error| error.to_string())?;
+            let records = Arc::new(records.map_err(|error| error.to_string())?);
             let keeper = Keeper::new(KeeperParts {
                 settings: seen,
                 store,
                 boards: Boards {
                     challenges: Arc::clone(https.challenges()),
-                    records: Arc::new(records),
+                    records: Arc::clone(&records),
                 },
                 swap: Arc::new(OnCores {
                     https: Arc::clone(https),
@@ -83,7 +100,8 @@ impl Ordering {
                 }),
                 board: Arc::clone(&ordering.board),
             });
-            ordering.keeper = Some(tokio::spawn(keeper.run()));
+            let keeper = tokio::spawn(keeper.run());
+            ordering.keeping = Some(Keeping { keeper, records });
         }
         Ok(ordering)
     }

@@ -7,11 +7,12 @@ use levee_proxy::{Fetcher, Front};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use super::made::https_ports;
 use super::{Made, Parts, charge, seed};
 use crate::community::Community;
 use crate::integrity::{
-    Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, keep_accusations,
-    watch_neighbours, watch_orphans,
+    InTheClear, Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, Ways,
+    keep_accusations, watch_neighbours, watch_orphans,
 };
 
 /// What looks at others, before it is started.
@@ -64,6 +65,18 @@ impl Parts {
         Ok((board, Some(inspection), Some(office)))
     }
 
+    /// How our visitors come to rescue servers.
+    fn ways(&self) -> Ways {
+        let tls = self.settings.tls.as_ref();
+        let is_sent_on =
+            tls.is_some_and(|tls| tls.redirect) || self.settings.site.listen.is_empty();
+        let in_the_clear = match is_sent_on {
+            true => InTheClear::SentOn,
+            false => InTheClear::Served,
+        };
+        Ways::new(https_ports(self), in_the_clear)
+    }
+
     /// Starts to look.
     pub(super) fn inspect(
         &self,
@@ -96,6 +109,7 @@ impl Parts {
             scene: scene.clone(),
             reports,
             purges: community.purge_line(),
+            ways: self.ways(),
             charge: Arc::clone(&charge),
             every,
             seed: seed(),

@@ -21,7 +21,7 @@ use super::{Parts, seed};
 use crate::admin::AdminLimits;
 use crate::brain_task::Order;
 use crate::dns::{self, Dns, NameSockets};
-use crate::drill::DrillOffice;
+use crate::drill::{Doors, DrillOffice};
 use crate::https::HttpsPorts;
 use crate::registry_finder::{self, KnownRegistries};
 use crate::replicator::CopiedSite;
@@ -74,16 +74,28 @@ impl Parts {
         orders: mpsc::Sender<Order>,
     ) -> Arc<DrillOffice> {
         let first = front.local_addresses().first().copied();
-        let mut way = first.unwrap_or(SocketAddr::new(self.address, self.web.port));
-        if way.ip().is_unspecified() {
-            way.set_ip(match way {
-                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        let place = (self.web.clone(), way);
-        Arc::new(DrillOffice::new(orders, place, Arc::clone(&self.trust)))
+        let tls = self.settings.tls.as_ref();
+        let secure = front.local_tls_addresses().first().copied();
+        let is_sent_on = tls.is_some_and(|tls| tls.redirect) || first.is_none();
+        let doors = Doors {
+            site: self.web.clone(),
+            address: here(first.unwrap_or(SocketAddr::new(self.address, self.web.port))),
+            secure: secure.filter(|_| is_sent_on).map(here),
+            https: https_ports(self),
+        };
+        Arc::new(DrillOffice::new(orders, doors, Arc::clone(&self.trust)))
     }
+}
+
+/// How somebody on this machine comes to who listens at `address`.
+fn here(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
 }
 
 /// What a run before this one left in the state folder: aliases, and what it gave to others.

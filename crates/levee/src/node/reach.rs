@@ -26,21 +26,40 @@ pub(super) fn own_address(settings: &mut Settings) -> Result<IpAddr, String> {
         Some(address) => address,
         None => found_address(&community.registries.list, &INTERNET)?,
     };
-    let listen = listening(community.rescue_listen, address);
-    if listen.is_ipv4() && is_ipv6(address) {
-        tracing::warn!(
-            "other members are told {address}, where nobody listens for them: \
-             community.rescue_listen is {listen}; set community.address, or an address of IPv6"
-        );
-    }
-    community.rescue_listen = listen;
-    if is_ipv6(address) && settings.site.listen.iter().all(is_ipv4_only) {
-        tracing::warn!(
-            "other members are told {address}, where nobody listens for visitors: site.listen has \
-             no address of IPv6; add `[::]` with its port, or set community.address"
-        );
+    community.rescue_listen = listening(community.rescue_listen, address);
+    for warning in unheard(settings, address) {
+        tracing::warn!("{warning}");
     }
     Ok(address)
+}
+
+/// What is wrong with telling others that we are at `address`: nobody listens there.
+pub(crate) fn unheard(settings: &Settings, address: IpAddr) -> Vec<String> {
+    let Some(community) = settings.community.as_ref().filter(|_| is_ipv6(address)) else {
+        return vec![];
+    };
+    let mut warnings = vec![];
+    let listen = listening(community.rescue_listen, address);
+    if listen.is_ipv4() {
+        warnings.push(format!(
+            "other members are told {address}, where nobody listens for them: \
+             community.rescue_listen is {listen}; set community.address, or an address of IPv6"
+        ));
+    }
+    let listeners = [
+        ("site.listen", Some(&settings.site.listen)),
+        ("tls.listen", settings.tls.as_ref().map(|tls| &tls.listen)),
+    ];
+    for (setting, listen) in listeners {
+        let is_deaf = listen.is_some_and(|all| !all.is_empty() && all.iter().all(is_ipv4_only));
+        if is_deaf {
+            warnings.push(format!(
+                "other members are told {address}, where nobody listens for visitors: {setting} \
+                 has no address of IPv6; add `[::]` with its port, or set community.address"
+            ));
+        }
+    }
+    warnings
 }
 
 /// Whether a server that was asked to listen at `asked` listens at `instead` for what

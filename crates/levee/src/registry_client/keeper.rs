@@ -1,6 +1,5 @@
 //! The task that keeps the connection to the registry, and keeps this site registered.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,9 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
+use super::away::{AwayRegistries, Probed};
 use super::exchange::Exchange;
 use super::{DirectoryError, NONE_YET, RegistryClientSettings};
-use crate::trust::Denied;
 
 /// A request on its way to the registry.
 #[derive(Debug)]
@@ -37,8 +36,7 @@ pub(super) struct Keeper {
     refusal: Option<String>,
     /// The next pause after a failure. It is short again when a connection gave a second answer.
     delay: Duration,
-    /// Registries that are taken for away: until when, and why.
-    away: BTreeMap<SocketAddr, (Instant, String)>,
+    away: AwayRegistries,
     /// Until then a refused offer is not made again by ourselves.
     offers_from: Option<Instant>,
 }
@@ -51,7 +49,7 @@ enum Offered {
 
 /// Whether the registry says anything at all.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contact {
+pub(super) enum Contact {
     Answers,
     Away,
 }
@@ -71,7 +69,7 @@ impl Keeper {
             offered: Offered::No,
             refusal: None,
             used: None,
-            away: BTreeMap::new(),
+            away: AwayRegistries::new(),
             offers_from: None,
         }
     }
@@ -80,6 +78,7 @@ impl Keeper {
     pub(super) async fn run(mut self, mut asks: mpsc::Receiver<Ask>) {
         loop {
             let retry = self.retry_at();
+            let probe = self.probe_at();
             tokio::select! {
                 ask = asks.recv() => match ask {
                     Some(ask) => self.take(ask).await,
@@ -90,8 +89,39 @@ impl Keeper {
                 () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
                     self.offer_again().await;
                 }
+                () = sleep_until(probe.unwrap_or_else(Instant::now)), if probe.is_some() => {
+                    self.away.probe(&self.places(), &self.settings);
+                }
+                probed = self.away.probed() => self.note_probe(probed),
             }
         }
+    }
+
+    /// When to ask one that is away whether it is back. Not while one is sought for the offer,
+    /// which asks them all.
+    fn probe_at(&self) -> Option<Instant> {
+        let is_settled = self.offer.is_none() || self.status.borrow().connected;
+        is_settled.then(|| self.away.next_probe(&self.places()))?
+    }
+
+    fn note_probe(&mut self, (registry, result): Probed) {
+        match result {
+            Ok(()) => {
+                if self.away.forget(registry) {
+                    info!(%registry, "registry answers again");
+                }
+                let is_connected = self.status.borrow().connected;
+                if !is_connected {
+                    self.turn_to(registry);
+                    self.tell(Contact::Answers, self.refusal.clone().unwrap_or_default());
+                }
+            }
+            Err(error) => {
+                let pauses = (self.settings.retry_delay_max, &mut self.random);
+                self.away.still_away(registry, error.to_string(), pauses);
+            }
+        }
+        self.tell_places();
     }
 
     /// When to try again by ourselves: when there is an offer that the registry does not know.
@@ -101,7 +131,7 @@ impl Keeper {
         let places = self.places();
         let ready = places
             .iter()
-            .map(|place| self.away.get(place).map_or(now, |away| away.0));
+            .map(|place| self.away.ready_at(*place).unwrap_or(now));
         // While none is known, the finder is still looking.
         let ready = ready.min().unwrap_or(now + self.settings.retry_delay_max);
         is_due.then(|| self.offers_from.map_or(ready, |from| ready.max(from)))
@@ -153,7 +183,7 @@ impl Keeper {
         }
         let mut failure = None;
         for registry in places {
-            if let Some(left) = self.rest_left(registry) {
+            if let Some(left) = self.away.rest_left(registry) {
                 failure.get_or_insert(DirectoryError::Resting { registry, left });
                 continue;
             }
@@ -165,10 +195,7 @@ impl Keeper {
             match result {
                 Ok(reply) => {
                     self.note_success(registry, request);
-                    return Ok(match finds_nobody(request, &reply) {
-                        true => self.ask_others(registry, request).await.unwrap_or(reply),
-                        false => reply,
-                    });
+                    return Ok(reply);
                 }
                 Err(error) => {
                     self.note_failure(registry, &error, request);
@@ -180,29 +207,6 @@ impl Keeper {
             }
         }
         Err(failure.unwrap_or_else(|| self.none_known()))
-    }
-
-    /// What another registry finds, where the one that we use finds nobody. It may be empty since
-    /// its restart, or cut off; or it leaves out everybody, against which no signature helps.
-    async fn ask_others(&self, asked: SocketAddr, request: &Request) -> Option<Reply> {
-        for registry in self.places() {
-            if registry == asked || self.rest_left(registry).is_some() {
-                continue;
-            }
-            let asking = async {
-                let mut exchange = Exchange::open(&self.settings, registry).await.ok()?;
-                exchange.ask(request).await.ok()
-            };
-            let reply = timeout(self.settings.exchange_wait / 2, asking).await;
-            let Ok(Some(reply)) = reply else { continue };
-            if !finds_nobody(request, &reply) {
-                let what = format!("search at registry {asked}");
-                let why = Denied::LeftOut { registry };
-                self.settings.trust.refuse(&what, why);
-                return Some(reply);
-            }
-        }
-        None
     }
 
     fn none_known(&self) -> DirectoryError {
@@ -251,7 +255,7 @@ impl Keeper {
     }
 
     fn note_success(&mut self, registry: SocketAddr, request: &Request) {
-        self.away.remove(&registry);
+        self.away.forget(registry);
         if matches!(request, Request::Register(_)) {
             self.offered = Offered::Yes;
             self.refusal = None;
@@ -270,7 +274,8 @@ impl Keeper {
             self.exchange = None;
             self.offered = Offered::No;
             let until = self.pause();
-            self.away.insert(registry, (until, error.to_string()));
+            let pauses = (until, self.settings.retry_delay_min);
+            self.away.note(registry, pauses, error.to_string());
         } else if matches!(request, Request::Register(_)) {
             // Who is not taken may still look for others.
             self.refusal = Some(error.to_string());
@@ -326,17 +331,9 @@ impl Keeper {
 
     fn all(&self) -> Vec<RegistryPlace> {
         let all = self.places().into_iter().map(|place| {
-            let away = self.away.get(&place);
-            let state = match (away, self.used == Some(place)) {
-                (Some(_), _) => "away",
-                (None, true) => "asked",
-                (None, false) => "ready",
-            };
-            RegistryPlace {
-                address: place.to_string(),
-                state: state.to_owned(),
-                cause: away.map_or_else(String::new, |away| away.1.clone()),
-            }
+            let is_asked = self.used == Some(place);
+            self.away
+                .place(place, if is_asked { "asked" } else { "ready" })
         });
         all.collect()
     }
@@ -347,20 +344,6 @@ impl Keeper {
         let pause = self.delay.mul_f64(0.5 + 0.5 * self.random.fraction());
         self.delay = (self.delay * 2).min(self.settings.retry_delay_max);
         Instant::now() + pause
-    }
-
-    fn rest_left(&self, registry: SocketAddr) -> Option<Duration> {
-        let (until, _) = self.away.get(&registry)?;
-        let left = until.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
-    }
-}
-
-/// Whether this is a search, and its answer is empty.
-fn finds_nobody(request: &Request, reply: &Reply) -> bool {
-    match (request, reply) {
-        (Request::Search(_), Reply::Found(found)) => found.is_empty(),
-        (_, _) => false,
     }
 }
 

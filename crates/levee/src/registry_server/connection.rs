@@ -19,7 +19,7 @@ use super::gate::{Gate, told};
 use super::pump::Pump;
 use super::tally::{Reason, Tally};
 use super::{Event, Greeting, Question, RegistryServerSettings, TOO_MANY};
-use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
+use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
 
 pub(super) struct Connection {
     stream: CommunityStream,
@@ -54,6 +54,8 @@ pub(super) enum End {
     Closed,
     LinkEnded(String),
     Idle,
+    /// What it may not do was told where that was found out.
+    Refused,
     Dropped(String),
     Panicked,
 }
@@ -63,13 +65,10 @@ impl Connection {
     pub(super) async fn hold(stream: TcpStream, peer: SocketAddr, home: Home) -> End {
         let wait = home.settings.write_wait;
         let accepting = timeout(wait, home.trust.accept(stream, Channel::Registry)).await;
-        let accepted = accepting.unwrap_or_else(|_| {
-            let told = format!("no handshake within {} s", wait.as_secs());
-            Err(Denied::NoKey(told))
-        });
-        let (stream, asker) = match accepted {
-            Ok(accepted) => accepted,
-            Err(why) => return dropped(why),
+        let (stream, asker) = match accepting {
+            Ok(Ok(accepted)) => accepted,
+            Ok(Err(_)) => return End::Refused,
+            Err(_) => return dropped(format!("no handshake within {} s", wait.as_secs())),
         };
         let settings = &home.settings;
         let budget = MessageBudget::new(settings.requests_burst, settings.requests_per_second);
@@ -131,7 +130,10 @@ impl Connection {
             answer,
         };
         if let Err(text) = self.is_peer().await {
-            let end = dropped(format!("it says that it is a registry, but {text}"));
+            let end = match self.home.trust.is_closed() {
+                true => End::Refused,
+                false => dropped(format!("it says that it is a registry, but {text}")),
+            };
             let refused = Welcome::Refused { code: 403, text };
             let _ = self.welcome(hello.number, &refused).await;
             return end;

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use levee_net::Clock;
-use levee_observe::{MeshStatus, PeerStatus, TrustStatus};
-use levee_registry::{LinkView, Side};
+use levee_observe::{MeshStatus, PeerStatus, RegisteredSite, TrustStatus};
+use levee_registry::{Held, LinkView, Side};
 use levee_trust::Role;
+use levee_vocab::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use super::linking::add;
@@ -54,6 +55,12 @@ impl Server {
             uptime_seconds: now.since(self.begun).as_secs_f64(),
             entries: view.registry.entries,
             entries_max: view.registry.entries_max,
+            sites: view
+                .registry
+                .held
+                .iter()
+                .map(|held| site(held, now))
+                .collect(),
             connections: self.askers.len(),
             connections_max: self.settings.connections_max,
             connections_dropped: self.counts.dropped,
@@ -112,6 +119,14 @@ impl Server {
             status.refused = view.counts.refused;
         }
         status
+    }
+}
+
+fn site(held: &Held, now: Timestamp) -> RegisteredSite {
+    RegisteredSite {
+        site: held.site.host.to_string(),
+        free: held.free.as_bytes(),
+        seconds_left: held.expires.since(now).as_secs_f64(),
     }
 }
 

@@ -310,6 +310,7 @@ impl LinkTask {
         let (address, key) = (self.context.settings.address, self.context.peers_key);
         if let Saying::Accept { alias, .. } = &saying {
             self.alias = Some(alias.clone());
+            self.believe_caller();
         }
         let tls = self.context.settings.https.now().alias;
         match translation::said(saying, (address, tls), key) {

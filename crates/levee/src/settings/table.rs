@@ -328,7 +328,7 @@ settings! {
     "Format of the access log.";
 
     "state.folder", Kind::Path, "", "", Restart, "\"/var/lib/levee\"",
-    "Folder for what must outlive a crash: aliases given out, large cached files. Without it they are forgotten.";
+    "Folder for what must outlive a crash: aliases given out, what was put into DNS, keys, certificates, the member list and who is expelled, help given today, large cached files. Without it they are forgotten.";
 }
 
 /// The setting called `name`.

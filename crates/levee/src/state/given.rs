@@ -57,7 +57,7 @@ fn seconds(now: SystemTime) -> u64 {
     now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-fn parse(line: &str, now: u64) -> Option<GivenRecord> {
+pub(super) fn parse(line: &str, now: u64) -> Option<GivenRecord> {
     let mut words = line.split(' ');
     let until: u64 = words.next()?.parse().ok()?;
     let bytes = words.next()?.parse().ok()?;

@@ -88,6 +88,11 @@ impl Trust {
         gone.map(|said| said.accuser.clone()).collect()
     }
 
+    /// Whether enough members accuse this one.
+    pub fn is_left_out(&self, member: &HostName) -> bool {
+        self.accusations.with(|said| said.are_believed_of(member))
+    }
+
     /// Keeps what members say of each other now, for the status.
     pub fn note_accusations(&self, said: Vec<Accusation>) {
         let mut accusations = Accusations::default();

@@ -1,6 +1,7 @@
 //! What is refused in a closed community, why, and how often.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 
 use levee_net::Shared;
@@ -44,9 +45,17 @@ pub enum Denied {
     /// Nobody in an open community can prove who it is.
     #[error("this community is open: nobody can prove who accuses")]
     OpenCommunity,
-    /// A registry finds nobody, and another one does.
-    #[error("it finds nobody, and the registry at {registry} does")]
+    /// A registry does not find whom another one does.
+    #[error("it {missed}, unlike the registry at {registry}")]
     LeftOut {
+        /// The other one.
+        registry: SocketAddr,
+        /// Whom.
+        missed: Missed,
+    },
+    /// What we have registered at one registry is not known to another.
+    #[error("the registry at {registry} does not know of it, and is told by us")]
+    NotPassedOn {
         /// The other one.
         registry: SocketAddr,
     },
@@ -57,6 +66,33 @@ pub enum Denied {
     #[error("it does not speak TLS with a key of its own: {0}")]
     NoKey(String),
 }
+
+/// Whom a registry leaves out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Missed {
+    /// It finds nobody at all.
+    Everybody,
+    /// It finds others.
+    Members(Vec<HostName>),
+}
+
+impl fmt::Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Members(members) = self else {
+            return f.write_str("finds nobody");
+        };
+        let named: Vec<&str> = members.iter().map(HostName::as_str).collect();
+        let (named, others) = named.split_at(named.len().min(NAMED_MAX));
+        write!(f, "leaves out {}", named.join(", "))?;
+        match others.len() {
+            0 => Ok(()),
+            others => write!(f, " and {others} more"),
+        }
+    }
+}
+
+/// Members named in a sentence.
+const NAMED_MAX: usize = 3;
 
 impl Denied {
     /// A word for metrics.
@@ -75,6 +111,7 @@ impl Denied {
             Self::NobodyAccused(_) => "nobody_accused",
             Self::OpenCommunity => "open_community",
             Self::LeftOut { .. } => "left_out",
+            Self::NotPassedOn { .. } => "not_passed_on",
             Self::Permit(why) => why.cause(),
             Self::NoKey(_) => "no_key",
         }

@@ -6,7 +6,10 @@ mod advice;
 #[path = "../browser.rs"]
 mod browser;
 mod community;
+mod delegation;
 mod names;
+#[path = "../../../lab/tests/real_faults/own_world.rs"]
+mod own_world;
 mod pebble;
 #[path = "../support/program.rs"]
 mod program;
@@ -69,6 +72,28 @@ fn a_name_can_be_shown_to_be_ours_in_a_handshake() {
     assert!(stranger.contains("no peer certificate"), "{stranger}");
     let visitor = levee.openssl(&["-alpn", "acme-tls/1,http/1.1"]);
     assert!(visitor.contains("ALPN protocol: http/1.1"), "{visitor}");
+}
+
+#[test]
+fn an_authority_that_refuses_every_other_nonce_is_asked_again_at_once() {
+    let place = Place::new();
+    let site = Site::new(&place, "challenge = \"http-01\"\n");
+    let levee = site.start();
+    let looks = Looks {
+        http: Some(levee.http),
+        refused_nonces: 50,
+        ..Looks::default()
+    };
+    let _pebble = place.start(&looks);
+    levee.reload();
+    levee.wait_for_certificate(&place);
+    let status = levee.wait_for_status("{\"result\":\"issued\",\"count\":1}");
+    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+    let orders = status["certificates"][0]["orders"].as_array().unwrap();
+    // It was not there yet when the site was started.
+    let known = ["issued", "unreachable"];
+    let told = |order: &serde_json::Value| known.contains(&order["result"].as_str().unwrap());
+    assert!(orders.iter().all(told), "{orders:?}");
 }
 
 #[test]

@@ -38,22 +38,33 @@ impl NameServer {
     /// BIND with the zone `site.test`, in which the key `site` may change one TXT record and
     /// nothing else. What is below `alias.test` it asks from `aliases`.
     pub fn bind(address: SocketAddr, aliases: SocketAddr) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
         let zone = "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
                     ns IN A 127.0.0.1\n@ IN A 127.0.0.1\n";
-        std::fs::write(at("zone.db"), zone).unwrap();
-        let (port, other) = (address.port(), aliases.port());
-        let text = format!(
-            "options {{ directory \".\"; listen-on port {port} {{ 127.0.0.1; }};\n\
-             listen-on-v6 {{ none; }}; pid-file none; session-keyfile \"./session.key\";\n\
-             lock-file none; recursion yes; dnssec-validation no; empty-zones-enable no; }};\n\
-             controls {{ }};\n\
-             key \"site\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n\
-             zone \"site.test\" {{ type primary; file \"zone.db\"; notify no;\n\
+        let zones = format!(
+            "zone \"site.test\" {{ type primary; file \"zone.db\"; notify no;\n\
              update-policy {{ grant site name _acme-challenge.site.test TXT; }}; }};\n\
              zone \"alias.test\" {{ type forward; forward only;\n\
-             forwarders {{ 127.0.0.1 port {other}; }}; }};\n"
+             forwarders {{ 127.0.0.1 port {}; }}; }};\n",
+            aliases.port()
+        );
+        Self::bind_with(address, &[("zone.db", zone)], &zones)
+    }
+
+    /// BIND with these files and `zones`, of which one is `site.test`; it knows the key `site`.
+    pub fn bind_with(address: SocketAddr, files: &[(&str, &str)], zones: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for (name, text) in files {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let (host, port) = (address.ip(), address.port());
+        let text = format!(
+            "options {{ directory \".\"; listen-on port {port} {{ {host}; }};\n\
+             listen-on-v6 {{ none; }}; pid-file none; session-keyfile \"./session.key\";\n\
+             lock-file none; recursion yes; dnssec-validation no; empty-zones-enable no;\n\
+             min-refresh-time 1; max-refresh-time 1; allow-transfer {{ any; }}; }};\n\
+             controls {{ }};\n\
+             key \"site\" {{ algorithm hmac-sha256; secret \"{SECRET}\"; }};\n{zones}"
         );
         std::fs::write(at("named.conf"), text).unwrap();
         let process = Command::new("named")
@@ -110,7 +121,7 @@ impl NameServer {
     /// What it answers to `question`, without ends of lines.
     pub fn dig(&self, question: &str) -> String {
         let output = Command::new("dig")
-            .arg("@127.0.0.1")
+            .arg(format!("@{}", self.address.ip()))
             .args(["-p", &self.address.port().to_string()])
             .args(["+short", "+tries=1", "+time=2"])
             .args(question.split(' '))
@@ -129,6 +140,13 @@ impl NameServer {
         while !self.dig(&question).is_empty() {
             assert!(began.elapsed() < READY_MAX, "{}", self.dig(&question));
         }
+    }
+
+    /// Sends it a signal, such as `-STOP`.
+    pub fn signal(&self, signal: &str) {
+        let process = self.process.id().to_string();
+        let sent = Command::new("kill").args([signal, &process]).status();
+        assert!(sent.unwrap().success());
     }
 
     fn log(&self) -> String {

@@ -16,8 +16,12 @@ pub struct Looks {
     pub slow: bool,
     /// A name server that it asks instead of its own.
     pub names: Option<u16>,
+    /// Where that is, if not at 127.0.0.1.
+    pub names_host: Option<&'static str>,
     /// It knows its clients already.
     pub external: bool,
+    /// How many nonces in a hundred it refuses on purpose.
+    pub refused_nonces: u8,
 }
 
 /// The place of an authority: its address and its own certificate are known before it runs.
@@ -84,6 +88,7 @@ impl Place {
         let dns_port = dns.local_addr().unwrap().port();
         drop(dns);
         let asked = looks.names.unwrap_or(dns_port);
+        let asked = format!("{}:{asked}", looks.names_host.unwrap_or("127.0.0.1"));
         let silent = free_port();
         let text = format!(
             "{{\"pebble\": {{\"listenAddress\": \"127.0.0.1:{}\", \
@@ -115,8 +120,9 @@ impl Place {
         pebble
             .arg("-config")
             .arg(self.path("pebble.json"))
-            .args(["-dnsserver", &format!("127.0.0.1:{asked}")])
+            .args(["-dnsserver", &asked])
             .env("PEBBLE_AUTHZREUSE", "0")
+            .env("PEBBLE_WFE_NONCEREJECT", looks.refused_nonces.to_string())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
         match looks.slow {

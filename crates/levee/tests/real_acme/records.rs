@@ -56,6 +56,35 @@ fn a_record_that_a_killed_server_left_in_dns_shows_that_the_name_is_ours_and_goe
 }
 
 #[test]
+fn a_server_that_is_stopped_in_the_middle_of_an_order_takes_its_record_out_of_dns() {
+    let place = Place::new();
+    let site = Site::new(&place, "challenge = \"dns-01\"\n");
+    let bind = NameServer::bind(free_address(), free_address());
+    by_bind(&site, bind.address);
+    // The authority looks when nobody is there any more.
+    let looks = Looks {
+        slow: true,
+        names: Some(bind.address.port()),
+        ..Looks::default()
+    };
+    let _pebble = place.start(&looks);
+    let mut levee = site.start();
+    let question = "_acme-challenge.site.test TXT";
+    while bind.dig(question).is_empty() || !place.log().contains("POST /chalZ/") {
+        std::thread::yield_now();
+    }
+    levee.stop();
+    assert_eq!(bind.dig(question), "");
+    let kept = site.path("state/certificates/records-in-dns.json");
+    assert_eq!(std::fs::read_to_string(kept).unwrap().trim(), "[]");
+    let order = site.path("state/certificates/site.test.order");
+    assert!(
+        order.exists(),
+        "the order is gone on with at the next start"
+    );
+}
+
+#[test]
 fn a_wildcard_is_shown_to_be_ours_by_a_record_in_our_own_zone() {
     let place = Place::new();
     let names = free_port();

@@ -185,6 +185,14 @@ impl Levee {
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
+    /// As `systemctl stop` does, until it has ended.
+    pub fn stop(&mut self) {
+        let process = self.process.id().to_string();
+        let sent = Command::new("kill").arg(&process).status();
+        assert!(sent.unwrap().success());
+        assert!(self.process.wait().unwrap().success());
+    }
+
     /// As if the power failed.
     pub fn kill(&mut self) {
         self.process.kill().unwrap();

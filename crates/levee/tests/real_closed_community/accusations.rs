@@ -14,7 +14,7 @@ use super::stage::{Draft, Registry, Site, Stage, THIN, Typist, WIDE, page};
 const LIAR: &str = "www.liar.example";
 const OTHER: &str = "www.other.example";
 /// What one look costs is nothing on loopback; tests have no time.
-const LOOKS: &str = "[integrity]\nsampling = \"50 ms\"\n";
+const LOOKS: &str = "[integrity]\nsampling = \"50 ms\"\npermit = \"0 s\"\n";
 
 /// Two registries that know the same, and members.
 fn community(members: &[&str]) -> (Stage, [Registry; 2]) {
@@ -37,19 +37,20 @@ fn origin(stage: &Stage, registry: SocketAddr, more: &str) -> Site {
 }
 
 /// `by` accuses `of`, with its own key, or takes it back.
-fn accuse(stage: &Stage, (by, of): (&str, &str), sight: Option<Sight>) -> Accusation {
+pub fn accuse(stage: &Stage, (by, of): (&str, &str), sight: Option<Sight>) -> Accusation {
     let trust = stage.trust(by);
     let names: (HostName, HostName) = (by.parse().unwrap(), of.parse().unwrap());
     trust.accusation(names, trust.stamp().0, sight)
 }
 
 /// Says it to a registry over a connection of `by`'s own; gives the answer.
-fn says(stage: &Stage, by: &str, registry: &Registry, accusation: Accusation) -> String {
+pub fn says(stage: &Stage, by: &str, registry: &Registry, accusation: Accusation) -> String {
     let mut typist = Typist::connects(&stage.trust(by), Channel::Registry, registry.at);
     typist.asks(&format!("1 {}", Request::Accuse(Box::new(accusation))))
 }
 
-fn sight() -> Option<Sight> {
+/// A page that was altered.
+pub fn sight() -> Option<Sight> {
     Some(Sight::of(&page(1), Digest([7; 32])))
 }
 
@@ -85,6 +86,10 @@ fn who_alters_pages_is_expelled_accused_and_when_two_say_so_left_out_until_it_is
     let crowd = Crowd::comes_to(&origin);
     origin.face.reaches_words("/integrity/expelled", LIAR);
     origin.face.reaches_words("/rescue_servers", RESCUE);
+    // Who is honest checks what it fetches by the key of who has called, without a permit.
+    let checked = "/lifetime/signatures/authentic";
+    let is_some = |count: &str| count.parse().is_ok_and(|count: u64| count > 0);
+    helper.face.wait(checked, is_some, "one that is authentic");
     // Its word is at both registries, and changes nothing: it is one.
     let said = "\"accuser\":\"www.origin.example\"";
     one.face.reaches_words("/trust/accusations", said);
@@ -131,6 +136,43 @@ fn who_alters_pages_is_expelled_accused_and_when_two_say_so_left_out_until_it_is
     assert!(found(&stage, RESCUE, &another).contains(LIAR));
     crowd.meets(1, VisitEnd::Right);
     drop((crowd, helper));
+}
+
+#[test]
+fn who_alters_only_what_goes_by_https_or_sends_visitors_elsewhere_is_expelled() {
+    let (stage, [one, _another]) = community(&[ORIGIN, LIAR, RESCUE]);
+    stage.levee(&["certificate", "local", "--folder", "ours", ORIGIN]);
+    // Its visitors come either way, and so do its looks.
+    let tls = format!(
+        "{LOOKS}[tls]\nlisten = [\"127.0.0.1:0\"]\n\
+         certificate = \"ours/{ORIGIN}.pem\"\nkey = \"ours/{ORIGIN}.key\"\n"
+    );
+    let origin = origin(&stage, one.at, &tls);
+    let conducts = [
+        (LIAR, Conduct::AltersByHttps, "\"seen\":\"sha-256:"),
+        (
+            RESCUE,
+            Conduct::Misleads,
+            "\"seen\":\"redirect-to:http://www.evil.test/\"",
+        ),
+    ];
+    for (name, conduct, _) in conducts {
+        let player = Player::starts(stage.trust(name), conduct);
+        stage.registers(name, player.rescue, &one);
+    }
+    origin.face.reaches_words("/candidates", LIAR);
+    let crowd = Crowd::comes_to(&origin);
+    for (name, _, seen) in conducts {
+        origin.face.reaches_words("/integrity/expelled", name);
+        origin.face.reaches_words("/integrity/expelled", seen);
+        origin.face.loses_words("/rescue_servers", name);
+        // All are accused, for the registries to know.
+        one.face
+            .reaches_words("/trust/accusations", &format!("\"accused\":\"{name}\""));
+    }
+    // Whoever came by HTTP saw nothing of it.
+    let seen = crowd.seen();
+    assert!(seen.iter().all(|visit| visit.end != VisitEnd::Wrong));
 }
 
 #[test]

@@ -95,28 +95,6 @@ fn a_registry_that_alters_and_invents_entries_is_believed_in_none_of_them() {
 }
 
 #[test]
-fn where_a_registry_leaves_out_everybody_the_next_one_is_asked() {
-    let stage = Stage::of(&[
-        (ORIGIN, "site"),
-        (RESCUE, "site"),
-        ("registry", "registry"),
-        ("liar", "registry"),
-    ]);
-    let honest = stage.starts_registry("registry", &[]);
-    let liar = Liar::starts(stage.trust("liar"), stage.list());
-    stage.registers(RESCUE, "127.0.0.1:7401".parse().unwrap(), &honest);
-    let asker = stage.trust(ORIGIN);
-    // On a busy machine the first may be late, and then the second is asked first.
-    until("a search at the next registry", || {
-        let found = stage.finds(&asker, &[liar.at, honest.at]);
-        let denied = asker.denied().all();
-        let named = format!("search at registry {}", liar.at);
-        let is_named = denied.iter().any(|(_, one)| one.last.contains(&named));
-        is_named && found == [RESCUE]
-    });
-}
-
-#[test]
 fn who_answers_in_a_rescue_servers_place_is_not_asked_and_another_one_is() {
     let (stage, registry) = community(&[ORIGIN, RESCUE, THIRD, "www.plain.example"]);
     let helper = starts(&stage, RESCUE, WIDE, &registry);
@@ -251,6 +229,30 @@ fn a_member_that_was_removed_and_runs_on_is_refused_everywhere() {
     assert!(typist.reads().contains("is the key of no member"));
     origin.face.tells("not_a_member", 1, "rescue link from");
     drop((crowd, other));
+}
+
+#[test]
+fn a_call_that_was_recorded_before_a_restart_is_worth_nothing_after_it() {
+    let (stage, registry) = community(&[ORIGIN, RESCUE]);
+    let before = starts(&stage, RESCUE, WIDE, &registry);
+    let place = stage_address(&stage, &registry, &before);
+    let trust = stage.trust(ORIGIN);
+    let recorded = sos(ORIGIN, &trust, RESCUE);
+    drop(before);
+    let rescue = starts(&stage, RESCUE, WIDE, &registry);
+    rescue.face.reaches("/trust/state", "ok");
+    until("it is registered at its new port", || {
+        stage.rescue_address(RESCUE, ORIGIN, &registry) != place
+    });
+    let at = stage.rescue_address(RESCUE, ORIGIN, &registry);
+    let mut typist = Typist::connects(&trust, Channel::Rescue, at);
+    assert_eq!(typist.asks(&recorded), "1 403 Reject");
+    let named = "call for help of www.origin.example";
+    rescue.face.tells("before_start", 1, named);
+    // What is signed now is taken.
+    let mut typist = Typist::connects(&trust, Channel::Rescue, at);
+    let answer = typist.asks(&sos(ORIGIN, &trust, RESCUE));
+    assert!(answer.starts_with("1 200 OK www-vh"), "{answer}");
 }
 
 #[test]

@@ -7,12 +7,19 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use levee::drill::Scheme;
 use levee::trust::{Channel, CommunityStream, Trust};
 use levee_wire::registry::{Request, encode_list, parse_list_request, parse_request, sign_answer};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, split};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, split,
+};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::broadcast;
 use tokio::time::{interval, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::stage::{PAGES, PATIENCE, Site, body_of, page, runtime};
 
@@ -23,16 +30,22 @@ pub enum Conduct {
     Honest,
     /// It changes a word on every page.
     Alters,
+    /// It does so for those who come by HTTPS.
+    AltersByHttps,
+    /// It sends everybody elsewhere.
+    Misleads,
     /// It sends everybody back with a word that it has not signed.
     SendsBack,
+    /// Its link carries a hundredth of what it promises.
+    Boasts,
 }
 
 impl Conduct {
     /// What it says that it takes, in kB/s: so little that others are asked as well, or all.
     const fn rate(self) -> u32 {
         match self {
-            Self::Honest | Self::Alters => 20,
-            Self::SendsBack => 900,
+            Self::Honest | Self::Alters | Self::AltersByHttps | Self::Misleads => 20,
+            Self::SendsBack | Self::Boasts => 900,
         }
     }
 }
@@ -53,19 +66,24 @@ impl Player {
     pub fn starts(trust: Arc<Trust>, conduct: Conduct) -> Self {
         let (links, rescue) = listens();
         let (visitors, web) = listens();
+        let (secure, tls) = listens();
         let heard = Arc::<Mutex<Vec<String>>>::default();
         let (sayings, _) = broadcast::channel(16);
         let scene = Arc::new(Scene {
             trust,
             conduct,
             web,
+            tls,
             heard: Arc::clone(&heard),
             sayings: sayings.clone(),
             source: Mutex::default(),
+            link: tokio::sync::Mutex::default(),
         });
         plays(async move {
             let links = TcpListener::from_std(links).unwrap();
             let visitors = TcpListener::from_std(visitors).unwrap();
+            let secure = TcpListener::from_std(secure).unwrap();
+            let acceptor = acceptor();
             loop {
                 let scene = Arc::clone(&scene);
                 tokio::select! {
@@ -73,7 +91,13 @@ impl Player {
                         tokio::spawn(async move { scene.help(link).await });
                     }
                     Ok((visitor, _)) = visitors.accept() => {
-                        tokio::spawn(async move { scene.serve(visitor).await });
+                        tokio::spawn(async move { scene.serve(visitor, Scheme::Http).await });
+                    }
+                    Ok((visitor, _)) = secure.accept() => {
+                        let handshake = acceptor.accept(visitor);
+                        tokio::spawn(async move {
+                            scene.serve(handshake.await.ok()?, Scheme::Https).await
+                        });
                     }
                 }
             }
@@ -109,6 +133,9 @@ impl Player {
     }
 }
 
+/// Bytes a second that the link of a boaster carries.
+const TRUE_RATE: u32 = 9_000;
+
 fn alias_at(port: u16) -> String {
     format!("vh{port}.player.test:{port}")
 }
@@ -117,9 +144,13 @@ struct Scene {
     trust: Arc<Trust>,
     conduct: Conduct,
     web: SocketAddr,
+    /// Where it serves visitors by HTTPS.
+    tls: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
     sayings: broadcast::Sender<String>,
     source: Mutex<Shelf>,
+    /// Carries one page after the other.
+    link: tokio::sync::Mutex<()>,
 }
 
 /// Where to fetch from, and what was fetched.
@@ -161,7 +192,14 @@ impl Scene {
                 let (web, rate) = (self.web.port(), self.conduct.rate());
                 let alias = alias_at(web);
                 let alias = alias.split(':').next()?;
-                Some(format!("{number} 200 OK {alias} 127.0.0.1 {web} {rate}\n"))
+                let by_https = self.conduct == Conduct::AltersByHttps;
+                let tls = match by_https {
+                    true => format!(" tls={}", self.tls.port()),
+                    false => String::new(),
+                };
+                Some(format!(
+                    "{number} 200 OK {alias} 127.0.0.1 {web} {rate}{tls}\n"
+                ))
             }
             // It answers.
             [_, code, ..] if code.parse::<u16>().is_ok() => None,
@@ -170,8 +208,11 @@ impl Scene {
         }
     }
 
-    async fn serve(&self, mut visitor: TcpStream) -> Option<()> {
-        let (reader, mut writer) = visitor.split();
+    async fn serve<S>(&self, visitor: S, scheme: Scheme) -> Option<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (reader, mut writer) = split(visitor);
         let mut lines = BufReader::new(reader).lines();
         let first = lines.next_line().await.ok()??;
         let target = first.split(' ').nth(1)?.to_owned();
@@ -179,9 +220,22 @@ impl Scene {
         let response = match self.conduct {
             Conduct::Honest => self.fetch(&target).await?,
             Conduct::Alters => altered(&self.fetch(&target).await?),
+            Conduct::AltersByHttps => match scheme {
+                Scheme::Http => self.fetch(&target).await?,
+                Scheme::Https => altered(&self.fetch(&target).await?),
+            },
+            Conduct::Misleads => ELSEWHERE.as_bytes().to_vec(),
             Conduct::SendsBack => self.sent_back(&target)?,
+            Conduct::Boasts => {
+                let page = self.fetch(&target).await?;
+                let _turn = self.link.lock().await;
+                let bytes = u32::try_from(page.len()).ok()?;
+                tokio::time::sleep(Duration::from_secs(1) * bytes / TRUE_RATE).await;
+                page
+            }
         };
-        writer.write_all(&response).await.ok()
+        writer.write_all(&response).await.ok()?;
+        writer.shutdown().await.ok()
     }
 
     fn sent_back(&self, target: &str) -> Option<Vec<u8>> {
@@ -224,6 +278,10 @@ fn altered(response: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(response).into_owned();
     text.replace("nobody else", "anybody can").into_bytes()
 }
+
+/// Where visitors of no page of the origin are sent.
+const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nlocation: http://www.evil.test/\r\n\
+                         connection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// A server that answers whoever connects in clear, before it has heard anything.
 pub fn answers_in_clear() -> SocketAddr {
@@ -431,6 +489,21 @@ async fn get(from: Ipv4Addr, authority: &str, target: &str) -> Option<String> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.ok()?;
     String::from_utf8(answer).ok()
+}
+
+/// Shows a certificate of its own making: who alters pages has one that browsers believe.
+fn acceptor() -> TlsAcceptor {
+    let names = vec!["*.player.test".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    Arc::new(config).into()
 }
 
 fn listens() -> (std::net::TcpListener, SocketAddr) {

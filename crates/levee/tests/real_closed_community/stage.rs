@@ -202,14 +202,29 @@ impl Stage {
         found.unwrap().unwrap().rescue
     }
 
-    /// Whom somebody with the key of `trust` finds who knows these registries.
-    pub fn finds(&self, trust: &Arc<Trust>, registries: &[SocketAddr]) -> Vec<String> {
+    /// Has somebody with the key of `trust` who knows these registries search until he has found
+    /// those who are wanted.
+    pub fn finds_until(
+        &self,
+        trust: &Arc<Trust>,
+        registries: &[SocketAddr],
+        are_wanted: impl Fn(&[String]) -> bool,
+    ) {
         let own = "www.origin.example".parse().unwrap();
         let known = fixed(registries.to_vec());
         let settings = RegistryClientSettings::new(known, own, Arc::clone(trust), 1);
-        let found = runtime().block_on(async { RegistryClient::start(settings).search(9).await });
-        let found = found.unwrap_or_default().into_iter();
-        found.map(|one| one.site.host.to_string()).collect()
+        let searching = async {
+            let client = RegistryClient::start(settings);
+            loop {
+                let found = client.search(9).await.unwrap_or_default().into_iter();
+                let found: Vec<_> = found.map(|one| one.site.host.to_string()).collect();
+                if are_wanted(&found) {
+                    return;
+                }
+            }
+        };
+        let searching = async { tokio::time::timeout(PATIENCE, searching).await };
+        runtime().block_on(searching).unwrap();
     }
 
     /// A client of the registry, to be made inside of a runtime.

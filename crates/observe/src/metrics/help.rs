@@ -55,6 +55,16 @@ pub(super) const REFUSED: Metric = Metric {
     },
 };
 
+pub(super) const STATE_FOLDER_USABLE: Metric = Metric {
+    name: "levee_help_state_folder_usable",
+    kind: Gauge,
+    unit: "1 or 0",
+    level: Operator,
+    help: "Whether what a rescue server must remember can be written to the state folder. While it is 0, others are offered nothing and every call for help is refused.",
+    labels: &[],
+    read: |s, out| out.value(s.help.state_trouble.is_empty()),
+};
+
 pub(super) const DISK: Metric = Metric {
     name: "levee_help_disk_bytes",
     kind: Gauge,

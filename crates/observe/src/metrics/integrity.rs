@@ -24,7 +24,7 @@ pub(super) const LOOKS: Metric = Metric {
     kind: Counter,
     unit: "looks",
     level: Operator,
-    help: "Looks at what rescue servers deliver for this site, by what they showed: authentic, the same without a signature, foreign, forged, or nothing that can be judged.",
+    help: "Looks at what rescue servers deliver for this site, by what they showed: authentic, the same without a signature, foreign, forged, diverted (visitors are sent elsewhere), or nothing that can be judged.",
     labels: &["result"],
     read: |s, out| {
         let looks = s.integrity.iter().flat_map(|integrity| &integrity.looks);

@@ -1,8 +1,19 @@
-//! Metrics of visitors who are sent back by a rescue server: rows of the table for both sides.
+//! Metrics of visitors who are sent back by a rescue server, or do not go there: rows of the table
+//! for both sides.
 
 use super::Audience::Operator;
 use super::Kind::Counter;
 use super::Metric;
+
+pub(super) const KEPT: Metric = Metric {
+    name: "levee_kept_visits_total",
+    kind: Counter,
+    unit: "visits",
+    level: Operator,
+    help: "Visits that stayed here while others were redirected, only because nobody may keep the page (no-store, private, a cookie for one visitor, Vary: *): a rescue server would have fetched each through our link.",
+    labels: &[],
+    read: |s, out| out.value(s.lifetime.kept_visits),
+};
 
 pub(super) const SENT_BACK: Metric = Metric {
     name: "levee_sent_back_visitors_total",

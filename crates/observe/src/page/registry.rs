@@ -17,6 +17,7 @@ pub fn render_registry_page(status: &MeshStatus) -> String {
         trust::members(&mut html, trusted);
     }
     now(&mut html, status);
+    sites(&mut html, status);
     counters(&mut html, status);
     html.markup("<footer><p><a href=\"/status.json\">JSON</a> · ")
         .markup("<a href=\"/metrics\">Metrics</a></p><p class=faint>Levee ")
@@ -122,6 +123,31 @@ fn now(html: &mut Html, status: &MeshStatus) {
     ];
     figures(html, "Now", &rows);
 }
+
+fn sites(html: &mut Html, status: &MeshStatus) {
+    if status.sites.is_empty() {
+        return;
+    }
+    html.markup("<section><h2>Who is registered</h2><div class=scroll><table><thead><tr>")
+        .markup("<th>Site<th class=n>Offers<th class=n>Forgotten in</thead><tbody>\n");
+    for site in status.sites.iter().take(SITES_SHOWN) {
+        html.markup("<tr><td>")
+            .text(&site.site)
+            .markup("<td class=n>")
+            .text(words::rate(site.free))
+            .markup("<td class=n>")
+            .text(words::span(site.seconds_left))
+            .markup("\n");
+    }
+    html.markup("</tbody></table></div>");
+    if status.entries > SITES_SHOWN {
+        html.markup("<p>More of them are in the <a href=\"/status.json\">JSON</a>.");
+    }
+    html.markup("</section>\n");
+}
+
+/// The page is drawn anew every two seconds.
+const SITES_SHOWN: usize = 50;
 
 fn counters(html: &mut Html, status: &MeshStatus) {
     let bytes = &status.bytes;

@@ -24,6 +24,8 @@ pub struct MeshStatus {
     pub entries: usize,
     /// Most that there may be.
     pub entries_max: usize,
+    /// The first thousand of them by name.
+    pub sites: Vec<RegisteredSite>,
     /// Open connections of members, and links that others opened.
     pub connections: usize,
     /// Most that there may be.
@@ -50,6 +52,18 @@ pub struct MeshStatus {
     pub peers: Vec<PeerStatus>,
     /// The closed community; none in an open one.
     pub trust: Option<TrustStatus>,
+}
+
+/// A site that is registered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RegisteredSite {
+    /// Its name.
+    pub site: String,
+    /// What it offers, in bytes a second.
+    pub free: u64,
+    /// Until it is forgotten, unless it registers again.
+    pub seconds_left: f64,
 }
 
 /// Bytes of messages since the start; those of greetings are the members'.

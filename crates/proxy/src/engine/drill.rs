@@ -16,7 +16,7 @@ use super::work::Work;
 use crate::answer::{Answer, Body, Kind};
 use crate::connection::Connection;
 use crate::redirect::Redirects;
-use crate::request::{Request, Scheme};
+use crate::request::Request;
 use crate::response::{Closing, Plain};
 
 /// What a core knows of our drill, if there is one.
@@ -66,7 +66,7 @@ impl Drill {
         }
         let ask = Ask {
             redirect_bytes: self.redirects.bytes(
-                Scheme::Http,
+                request.fields.came_by,
                 request.sent_target,
                 Closing::for_request(request),
             ),
@@ -119,9 +119,13 @@ impl Core {
         let mut head = self.pool.take();
         let (date, path) = (self.date.line(), request.sent_target);
         let redirects = &self.drill.redirects;
-        let Some(slot) =
-            redirects.write((target, Scheme::Http), path, date, visit.closing, &mut head)
-        else {
+        let Some(slot) = redirects.write(
+            (target, request.fields.came_by),
+            path,
+            date,
+            visit.closing,
+            &mut head,
+        ) else {
             self.pool.give(head);
             return self.refuse(connection, request, visit);
         };

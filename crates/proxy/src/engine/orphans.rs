@@ -16,7 +16,7 @@ use super::work::Work;
 use crate::answer::Kind;
 use crate::connection::Connection;
 use crate::flight::{ObjectRef, SpaceRef};
-use crate::request::Request;
+use crate::request::{LowerName, Request};
 use crate::response::{Closing, Plain, push_number, push_status};
 
 /// When to try again, in seconds: an origin that restarts is back within a minute or much later.
@@ -26,6 +26,20 @@ const AWAY: &str = "This site cannot be reached at the moment. Others show what 
 
 const CROWDED: &str = "This site cannot be reached at the moment. Others show what they have of it \
     meanwhile, and have no room for more. Please try again in a minute.\n";
+
+const LEFT: &str = "This server no longer carries this site, but its name still leads here. \
+    Please try again in a minute.\n";
+
+/// What a visitor gets who comes by the own name of an origin that we rescue no more: to send him
+/// to that name would send him here again, and a page of ours is not what he asked for.
+pub(super) fn left() -> Work {
+    Work::Plain(Plain::saying(503, RETRY.into(), LEFT))
+}
+
+/// Whether `request` names the origin itself, not the alias that we gave out for it.
+pub(super) fn is_own_name(origin: &OriginRoute, request: &Request<'_, '_>) -> bool {
+    LowerName::of(request.host).as_str() == origin.origin.host.as_str()
+}
 
 /// Whether nobody is there to be asked.
 pub(super) fn is_orphan(origin: &OriginRoute) -> bool {

@@ -72,6 +72,10 @@ impl Core {
         request: &Request<'_, '_>,
         (kind, comeback): (Kind, Comeback),
     ) -> Work {
+        if request.fields.service_worker.is_some() {
+            // It would outlive the rescue, and stand between its visitors and the origin.
+            return Work::Plain(Plain::new(403));
+        }
         if is_orphan(origin) {
             return self.orphaned(origin, request, kind);
         }
@@ -82,10 +86,6 @@ impl Core {
             to: SiteUrl::of(origin, request.fields.came_by),
             word: None,
         };
-        if request.fields.service_worker.is_some() {
-            // It would outlive the rescue, and stand between its visitors and the origin.
-            return Work::Plain(Plain::new(403));
-        }
         if needs_origin || request.target == "*" || self.fetcher.is_none() {
             return match is_another {
                 // It is never led anywhere else.

@@ -92,6 +92,7 @@ impl Core {
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
                 self.note_arrival(connection, request, &visit, (&route, &ask));
+                self.note_kept(&visit, &work, request);
                 let verdict = self.verdict(&visit, &work, &ask);
                 if verdict == Verdict::Wait && !self.parked.is_full() {
                     return self.park(connection, token, ask, block);
@@ -148,6 +149,16 @@ impl Core {
             path: request.path,
         };
         self.arrivals.note(self.now, &arrival);
+    }
+
+    /// Counts who would be one of those that are redirected now, if anybody could keep the page.
+    fn note_kept(&self, visit: &Visit, work: &Work, request: &Request<'_, '_>) {
+        let is_kept = work.is_unkept()
+            && self.gate.plan().redirect.is_some()
+            && is_free_to_go(visit, work, request, self.sites.shared_cookies());
+        if is_kept {
+            self.counters.kept_visits.add(1);
+        }
     }
 
     fn kind(&self, connection: &Connection, route: &Route, request: &Request<'_, '_>) -> Kind {
@@ -397,11 +408,25 @@ fn redirectability(
     request: &Request<'_, '_>,
     shared: &SharedCookies,
 ) -> Redirectability {
+    let may = work.is_shareable() && is_free_to_go(visit, work, request, shared);
+    match (may, request.fields.came_by) {
+        (true, Scheme::Http) => Redirectability::Allowed,
+        (true, Scheme::Https) => Redirectability::ByHttps,
+        (false, _) => Redirectability::Never,
+    }
+}
+
+/// The same, whatever is asked for.
+fn is_free_to_go(
+    visit: &Visit,
+    work: &Work,
+    request: &Request<'_, '_>,
+    shared: &SharedCookies,
+) -> bool {
     let fields = &request.fields;
     let is_internal = request.target.starts_with("/.levee/") || is_challenge(request);
-    let may = visit.kind == Kind::Own
+    visit.kind == Kind::Own
         && visit.comeback.onward() != Onward::Never
-        && work.is_shareable()
         && request.is_get_or_head()
         && request.body == BodyLength::None
         // No client follows a redirect with its handshake.
@@ -409,10 +434,5 @@ fn redirectability(
         && fields.freshness == crate::request::Freshness::Any
         && !request.must_stay()
         && !request.has_credentials(shared)
-        && !is_internal;
-    match (may, fields.came_by) {
-        (true, Scheme::Http) => Redirectability::Allowed,
-        (true, Scheme::Https) => Redirectability::ByHttps,
-        (false, _) => Redirectability::Never,
-    }
+        && !is_internal
 }

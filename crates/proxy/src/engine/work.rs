@@ -12,6 +12,7 @@ use levee_wire::BackWord;
 
 use super::Core;
 use super::copies::copy_work;
+use super::orphans::{is_own_name, left};
 use super::rescue::{Wanting, part_of_cache};
 use super::serve::{Served, Visit};
 use crate::answer::{Answer, Body, FileHandle, Kind};
@@ -138,6 +139,11 @@ impl Work {
         }
     }
 
+    /// Whether nobody may keep what it needs, as far as is known.
+    pub fn is_unkept(&self) -> bool {
+        matches!(self, Self::Miss { wanting, .. } if wanting.kept_by == KeptBy::Nobody)
+    }
+
     /// Whether a rescue server could answer it as well, and more than the redirect is saved. What
     /// nobody may keep it would fetch through our link for each visitor: then the redirect is added
     /// and nothing saved.
@@ -193,6 +199,7 @@ impl Core {
                 None => self.own(connection, *site, request, kind),
             },
             Route::Rescued(origin) => self.rescued(origin, request, (kind, comeback)),
+            Route::Expired(origin) if is_own_name(origin, request) => left(),
             Route::Restored(origin) | Route::Expired(origin) => {
                 self.led_back(origin, request, (kind, comeback))
             }

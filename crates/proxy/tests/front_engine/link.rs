@@ -66,16 +66,7 @@ fn a_slow_visitor_on_a_fast_link_gets_everything() {
     let mut client = running.connect();
     client.send(get("/big"));
     // Until the buffers between us are full, and nothing moves any more.
-    let mut last = (0, 0);
-    running.sample_until(|sample| {
-        let same = if sample.bytes == last.0 {
-            last.1 + 1
-        } else {
-            0
-        };
-        last = (sample.bytes, same);
-        sample.bytes > 0 && same > 20_000
-    });
+    running.look_until(|sample| sample.held_up == 1);
     assert_eq!(client.receive().body.len(), 30_000_000);
 }
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use levee_control::{HelpPlan, OriginPhase, RoutePlan};
+use levee_proxy::UnknownHost;
 use levee_vocab::{ByteRate, Timestamp};
 
 use crate::support::{Response, Running, Setup, origin, rescuing};
@@ -69,6 +70,15 @@ fn what_is_held_is_shown_and_what_is_not_says_so() {
     is_told_to_come_again(&other, "this page is not among that");
 }
 
+/// It would outlive the rescue; that its origin is dead makes it no better.
+#[test]
+fn the_script_of_a_service_worker_is_not_given_out_either() {
+    let running = bereaved(None);
+    let asked = at_alias("/").replace("\r\n\r\n", "\r\nService-Worker: script\r\n\r\n");
+    assert_eq!(running.ask(&asked).status, 403);
+    assert_eq!(running.ask(&at_alias("/")).status, 200);
+}
+
 #[test]
 fn the_limit_of_help_binds_and_those_beyond_it_are_told_to_come_again() {
     let running = bereaved(Some(LIMIT));
@@ -96,4 +106,25 @@ fn a_limit_of_nothing_refuses_everybody() {
     for target in ["/", "/other"] {
         is_told_to_come_again(&running.ask(&at_alias(target)), "no room");
     }
+}
+
+#[test]
+fn after_the_permit_who_comes_by_the_name_of_the_site_is_told_that_it_is_away() {
+    let until = Timestamp::from_seconds(u64::MAX / 2_000_000_000);
+    let nowhere = ([127, 0, 0, 1], 1).into();
+    let running = Setup {
+        plan: rescuing(nowhere, OriginPhase::Expired { until }),
+        // Who serves its own site to everybody does not serve it under this name.
+        unknown: UnknownHost::Serve,
+        ..Setup::default()
+    }
+    .start();
+    let at = |host: &str| running.ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    for host in ["origin.example", "ORIGIN.example:8080"] {
+        let told = at(host);
+        assert_eq!((told.status, told.header("retry-after")), (503, "60"));
+        assert!(told.text().contains("no longer carries this site"));
+    }
+    // The alias leads back as ever: the name may lead elsewhere by now.
+    assert_eq!(at("site-vh1.alias.example").status, 302);
 }

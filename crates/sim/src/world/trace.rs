@@ -111,6 +111,7 @@ fn describe_input(input: &Input) -> Told {
         }
         Input::OriginReturned { link } => Told::Always(format!("the origin of {link} is back")),
         Input::MembersExpelled(hosts) => Told::Always(format!("{} are expelled", hosts.len())),
+        Input::RecordsChanged(records) => Told::Always(records.to_string()),
         Input::DeliveryLate { link } => Told::Always(format!("what {link} delivers is late")),
         Input::AnswerReceived { link } => Told::WithOutputs(format!("answer on {link}")),
         Input::ShutdownReceived { link } => Told::Always(format!("SHUTDOWN on {link}")),

@@ -30,6 +30,24 @@ impl Records {
         Some(next)
     }
 
+    /// The serial as it is written down.
+    pub(crate) fn serial_text(&self) -> String {
+        format!("{SERIAL}{}\n", self.serial())
+    }
+
+    /// The serial in a line of what was written down, if it is one.
+    pub(crate) fn serial_in(line: &str) -> Option<u32> {
+        line.strip_prefix(SERIAL)?.parse().ok()
+    }
+
+    /// An earlier run of this server ended with the serial `earlier`, so this one begins behind it:
+    /// secondaries look at a zone again only where its serial is newer than theirs.
+    pub(crate) fn come_after(&mut self, earlier: u32) {
+        if !is_newer(self.serial(), earlier) {
+            self.set_serial(earlier.wrapping_add(1));
+        }
+    }
+
     fn keep(&mut self, record: &Record) {
         let is_other_name = record.record_type() == RecordType::CNAME;
         let is_taken = match is_other_name {
@@ -47,6 +65,9 @@ impl Records {
         }
     }
 }
+
+/// What stands before the serial where it is written down: a comment to whoever reads records.
+const SERIAL: &str = "; serial ";
 
 /// Whether a serial comes after another: they go round.
 //= RFC 1982 section 3.2

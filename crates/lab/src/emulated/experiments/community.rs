@@ -21,6 +21,7 @@
 mod desk;
 mod eyes;
 mod figures;
+mod registrations;
 mod town;
 
 use std::fmt::Write as _;
@@ -58,6 +59,9 @@ const PAGE_BYTES: usize = 8_000;
 /// `shop` fourteen.
 const BEFORE: f64 = 3.0;
 const VISITORS: f64 = 30.0;
+/// In the shortest form help comes too late for many: so few that they do not all wait until they
+/// give up, when the crowd is over.
+const VISITORS_SHORTEST: f64 = 14.0;
 /// A crowd grows: at first there is this part of it.
 const GROWING: f64 = 0.4;
 const CUSTOMERS: f64 = 12.0;
@@ -69,6 +73,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// When what happens, in seconds since the crowd's beginning.
 #[derive(Clone, Copy, Debug)]
 struct Timetable {
+    /// Requests a second of the crowd of `news`.
+    visitors: f64,
     /// Before the crowd.
     calm: f64,
     /// While the crowd of `news` grows.
@@ -89,6 +95,7 @@ impl Timetable {
     const fn of(form: Form) -> Self {
         match form {
             Form::Full => Self {
+                visitors: VISITORS,
                 calm: 10.0,
                 grow: 20.0,
                 kill: 20.0,
@@ -98,6 +105,7 @@ impl Timetable {
                 after: 30.0,
             },
             Form::Compressed => Self {
+                visitors: VISITORS,
                 calm: 2.0,
                 grow: 15.0,
                 kill: 5.0,
@@ -107,6 +115,7 @@ impl Timetable {
                 after: 6.0,
             },
             Form::Shortest => Self {
+                visitors: VISITORS_SHORTEST,
                 calm: 0.5,
                 grow: 1.0,
                 kill: 1.0,
@@ -228,11 +237,11 @@ fn play(
         town,
         &[
             (BEFORE, times.calm),
-            (GROWING * VISITORS, times.grow),
-            (VISITORS, times.death - times.grow),
+            (GROWING * times.visitors, times.grow),
+            (times.visitors, times.death - times.grow),
         ],
     );
-    let after = by_name(network, town, &[(VISITORS, times.after)]);
+    let after = by_name(network, town, &[(times.visitors, times.after)]);
     let length = times.death + times.after;
     let customers = by_https(network, town, &[(BEFORE, times.calm), (CUSTOMERS, length)]);
     let route = |from, source| Route {

@@ -8,18 +8,20 @@ use super::Moment;
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     text: Vec<u8>,
-    unix: u64,
+    /// None until a time was read: the empty text is no time, though it equals the first `text`.
+    unix: Option<u64>,
 }
 
 impl Clock {
     /// The Unix second of `10/Oct/2000:13:55:36 -0700`.
     pub(super) fn read(&mut self, text: &[u8]) -> Option<u64> {
         if self.text != text {
-            self.unix = log_time(std::str::from_utf8(text).ok()?)?;
+            let unix = log_time(std::str::from_utf8(text).ok()?)?;
+            self.unix = Some(unix);
             self.text.clear();
             self.text.extend_from_slice(text);
         }
-        Some(self.unix)
+        self.unix
     }
 }
 
@@ -125,6 +127,17 @@ mod tests {
             let second = any(text).map(|moment| moment.second);
             assert_eq!(second, Some(1_795_232_402), "{text}");
         }
+    }
+
+    /// Found by fuzzing: the first line of a log with `[] ` was a visit of 1970.
+    #[test]
+    fn the_empty_text_is_no_time_even_for_a_clock_that_has_read_none() {
+        let mut clock = Clock::default();
+        assert_eq!(clock.read(b""), None);
+        let second = clock.read(b"21/Nov/2026:04:40:02 +0100");
+        assert_eq!(second, Some(1_795_232_402));
+        assert_eq!(clock.read(b""), None);
+        assert_eq!(clock.read(b"21/Nov/2026:04:40:02 +0100"), second);
     }
 
     #[test]

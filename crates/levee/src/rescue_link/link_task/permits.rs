@@ -6,6 +6,7 @@ use levee_wire::{Output, Permit};
 use tokio::time::Instant;
 
 use super::LinkTask;
+use crate::trust::Counterpart;
 
 impl LinkTask {
     /// Tells our rescue server for how long it may go on without us, and when to do so again.
@@ -19,6 +20,17 @@ impl LinkTask {
         };
         self.permit_at = Some(Instant::now() + office.renewal());
         self.happens(levee_wire::Input::PermitDecided(permit))
+    }
+
+    /// We help the member whose key is at the other end: what we fetch for it is checked with that
+    /// key from now on, whether or not it permits anything.
+    pub(super) fn believe_caller(&mut self) {
+        if let (Counterpart::Key(key), Some(origin)) = (self.counterpart, &self.other)
+            && let Some(office) = &self.context.settings.integrity
+        {
+            office.believe(origin, key);
+            self.heard_key = Some(key);
+        }
     }
 
     /// The origin tells us for how long we may go on without it. What is not its word is counted,

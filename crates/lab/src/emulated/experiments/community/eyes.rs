@@ -84,8 +84,18 @@ pub struct CertificateSeen {
 pub struct RegistrySeen {
     /// Sites that are registered.
     pub entries: u64,
+    /// Which they are.
+    pub sites: Vec<RegisteredSeen>,
     /// The other registries, and itself.
     pub peers: Vec<MeshPeerSeen>,
+}
+
+/// A site that a registry knows.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RegisteredSeen {
+    /// Its name.
+    pub site: String,
 }
 
 /// How a registry stands with another one.
@@ -99,6 +109,11 @@ pub struct MeshPeerSeen {
 }
 
 impl RegistrySeen {
+    /// Whether the site of this name is registered.
+    pub fn knows(&self, name: &str) -> bool {
+        self.sites.iter().any(|one| one.site == name)
+    }
+
     /// Whether it has known the same as all others at some time in the last `seconds`.
     pub fn agreed_within(&self, seconds: f64) -> bool {
         let mut others = self.peers.iter().filter(|peer| peer.state != "self");
@@ -236,7 +251,11 @@ mod tests {
             state: state.to_owned(),
             agreed_seconds_ago: ago,
         };
-        let seen = |peers| RegistrySeen { entries: 3, peers };
+        let seen = |peers| RegistrySeen {
+            entries: 3,
+            sites: Vec::new(),
+            peers,
+        };
         let itself = || peer("self", None);
         assert!(seen(vec![itself(), peer("linked", Some(1.0))]).agreed_within(2.0));
         assert!(!seen(vec![itself(), peer("linked", Some(3.0))]).agreed_within(2.0));

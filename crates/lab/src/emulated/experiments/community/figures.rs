@@ -8,7 +8,8 @@ use super::super::super::findings::{Findings, Goal, Mark, Plot, Row};
 use super::super::super::generator::{ServerFigures, StepFigures};
 use super::super::super::network::Network;
 use super::super::super::servers::SITES;
-use super::eyes::{Glance, RegistrySeen};
+use super::eyes::Glance;
+use super::registrations;
 use super::town::{MEMBERS, Member, REGISTRIES};
 use super::{BOASTER, Faults, MALORY, NEWS, PAGES, SHOP, Story, TIMES_BOASTED, has_found_out};
 
@@ -233,56 +234,22 @@ impl Search {
 fn registry_rows(story: &Story) -> Vec<Row> {
     let Faults { healed, agreed, .. } = story.faults;
     let agreed = agreed.saturating_duration_since(healed).as_secs_f64();
-    vec![
+    let losses = registrations::losses(&story.glances, story.faults);
+    let unheard = registrations::unheard(&story.glances, story.faults);
+    let mut rows = vec![
         Row::told(
-            "live registrations lost",
+            &registrations::row_name(&losses),
             "registrations",
-            lost(story) as f64,
+            losses.len() as f64,
         )
         .judged_by(Goal::AtMost(0.0)),
         Row::told("the registries agreed after", "s", agreed).judged_by(Goal::AtMost(AGREEMENT)),
-    ]
-}
-
-/// Most live sites that a registry did not know while it stood and could be reached, until `news`
-/// died. One that was killed or cut off counts again when it has agreed with the others. The site
-/// that boasts does not count while its own link is full of visitors.
-fn lost(story: &Story) -> u64 {
-    let faults = story.faults;
-    let stands = |number: usize, at: Instant| match number {
-        0 => at < faults.killed || at > faults.agreed,
-        2 => at < faults.cut || at > faults.agreed,
-        _ => true,
-    };
-    let full = full_link(&story.glances);
-    let live = |at: Instant| {
-        let is_out = faults.expelled.is_some_and(|(issued, _)| at >= issued);
-        let is_full = full.is_some_and(|(from, to)| at >= from && at <= to);
-        MEMBERS.len() as u64 - u64::from(is_out) - u64::from(is_full)
-    };
-    let glances = story.glances.iter();
-    let meant = glances.filter(|glance| glance.at > faults.began && glance.at < faults.died);
-    let missing = meant.flat_map(|glance| {
-        let standing = (0..REGISTRIES.len()).filter(|number| stands(*number, glance.at));
-        let known = standing.filter_map(|number| glance.registries.get(REGISTRIES[number]));
-        known.map(|one: &RegistrySeen| live(glance.at).saturating_sub(one.entries))
-    });
-    missing.max().unwrap_or(0)
-}
-
-/// From the first help of who boasts until its link is empty again: what waits there, and then its
-/// next registration.
-fn full_link(glances: &[Glance]) -> Option<(Instant, Instant)> {
-    const EMPTIES: Duration = Duration::from_secs(15);
-    let site = format!("{BOASTER}.{SITES}");
-    let helps = |glance: &&Glance| {
-        let mut helpers = glance.sites.values().flat_map(|seen| &seen.rescue_servers);
-        helpers.any(|one| one.site.starts_with(&site))
-    };
-    let mut helping = glances.iter().filter(helps);
-    let first = helping.next()?;
-    let last = helping.next_back().unwrap_or(first);
-    Some((first.at, last.at + EMPTIES))
+    ];
+    rows.extend(unheard.into_iter().map(|(name, seconds)| {
+        let told = format!("not counted as lost: {name} reached no registry for");
+        Row::told(&told, "s", seconds)
+    }));
+    rows
 }
 
 fn death_rows(story: &Story) -> Vec<Row> {
@@ -329,8 +296,8 @@ fn method(story: &Story) -> Vec<String> {
         "A closed community, made with levee community: an authority, three registries in a mesh, \
          two sites in need and five that help. One registry is killed in the middle of the crowd, \
          another is cut off; later the one is started again and the other mended. \
-         The registration of who boasts is not counted as lost while its own link is full of \
-         visitors."
+         A registration is lost where a registry that stands does not know it for a second, while \
+         its site answers and reaches a registry; a site whose link is full of visitors reaches none."
             .to_owned(),
         "news is asked by HTTP through 20 resolvers and BIND, which takes its updates; it is killed, \
          and later started again. shop is asked by HTTPS, with a certificate that it got from pebble \

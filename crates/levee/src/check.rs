@@ -1,0 +1,199 @@
+//! `levee check`: whether a server could run here with these settings, and what would go wrong
+//! later.
+//!
+//! Everything is told at once. Errors are what would stop a start; warnings are what would go on
+//! unnoticed: visitors turned away, help that nobody can give or get. Nothing is changed, and
+//! nobody is asked: what a first start would make is not made. It looks with the rights of whoever
+//! runs it, so it is best run as the user that runs levee.
+
+mod places;
+
+use std::path::Path;
+
+use crate::explain::told;
+use crate::settings::{self, Complaint, Settings, SettingsFile};
+use crate::{dns, https, node};
+
+/// What was found, with the lines of the file.
+struct Findings<'a> {
+    file: &'a SettingsFile,
+    errors: Vec<Complaint>,
+    warnings: Vec<Complaint>,
+}
+
+/// The report of `levee check`.
+///
+/// # Errors
+/// Every complaint, one a line, with the file's name before it.
+pub fn run(path: &Path) -> Result<String, String> {
+    let (settings, file) = settings::load_with_lines(path).map_err(|all| told(path, &all))?;
+    let findings = look(&settings, &file);
+    if !findings.errors.is_empty() {
+        return Err(told(path, &findings.errors));
+    }
+    let mut report = format!("{}: good, site {}", path.display(), settings.site.name);
+    for warning in &findings.warnings {
+        report.push_str(&format!("\n{}: warning: {warning}", path.display()));
+    }
+    Ok(report)
+}
+
+fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
+    let mut findings = Findings {
+        file,
+        errors: vec![],
+        warnings: vec![],
+    };
+    places::look(settings, &mut findings);
+    let certificates = https::check(settings);
+    for text in certificates.errors.into_iter().chain(dns::check(settings)) {
+        findings.errors.push(Complaint { line: None, text });
+    }
+    for text in certificates.warnings {
+        findings.warnings.push(Complaint { line: None, text });
+    }
+    if let Some(why) = dns::unused(settings) {
+        let text = format!("dns.zone: no rescue server is put into the site's name: {why}");
+        findings.warn("dns.zone", text);
+    }
+    if settings.community.is_some() && settings.state_folder.is_none() {
+        let text =
+            "state.folder is not given: after a restart the numbers of aliases begin anew, so \
+                    that links to one origin's alias lead to another; give a folder"
+                .to_owned();
+        findings.warn("community.registry", text);
+    }
+    // Where it is not given it is found at the start, by asking others.
+    let given = settings.community.as_ref().and_then(|own| own.address);
+    for text in given.map_or_else(Vec::new, |given| node::unheard(settings, given)) {
+        findings.warn("community.address", text);
+    }
+    findings.errors.sort();
+    findings.warnings.sort();
+    findings
+}
+
+impl Findings<'_> {
+    fn complain(&mut self, setting: &str, text: String) {
+        let line = self.file.line(setting);
+        self.errors.push(Complaint { line, text });
+    }
+
+    fn warn(&mut self, setting: &str, text: String) {
+        let line = self.file.line(setting);
+        self.warnings.push(Complaint { line, text });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    const SITE: &str = "[site]\nname = \"www.a.example\"\nfolder = \"public\"\n";
+    const COMMUNITY: &str = "[community]\nregistry = \"192.0.2.7:7070\"\naddress = \"192.0.2.10\"\n\
+                             alias_domain = \"aliases.example.net\"\n[state]\nfolder = \"state\"\n";
+
+    /// A folder with settings, and what is told of them.
+    struct Stage(tempfile::TempDir);
+
+    impl Stage {
+        fn new(settings: &str) -> Self {
+            let place = tempfile::tempdir().unwrap();
+            fs::create_dir(place.path().join("public")).unwrap();
+            fs::write(place.path().join("levee.toml"), settings).unwrap();
+            Self(place)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        }
+
+        fn told(&self) -> Result<String, String> {
+            run(&self.0.path().join("levee.toml"))
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told_with_its_line() {
+        let stage = Stage::new("[site]\nfolder = \"pictures\"\n");
+        let told = stage.told().unwrap_err();
+        assert!(
+            told.contains("line 2: site.folder: there is no folder"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn all_that_is_damaged_in_the_state_folder_is_told_at_once() {
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}"));
+        let good = stage.told().unwrap();
+        assert!(good.ends_with("good, site www.a.example"), "{good}");
+        assert!(!stage.0.path().join("state").exists(), "it only looks");
+        stage.write("state/aliases", "1 www-vh1\n");
+        stage.write("state/given", "yesterday a lot\n");
+        stage.write("state/identity.key", "no key at all\n");
+        stage.write("state/expelled", "somebody\n");
+        let told = stage.told().unwrap_err();
+        for part in [
+            "aliases line 1",
+            "given line 1",
+            "identity.key",
+            "expelled list, line 1",
+        ] {
+            assert!(told.contains(part), "{part} is missing: {told}");
+        }
+        assert_eq!(told.lines().count(), 4, "{told}");
+        assert!(told.lines().all(|line| line.contains("line 9: ")), "{told}");
+    }
+
+    #[test]
+    fn a_zone_that_nothing_is_put_into_is_a_warning_where_somebody_could_help() {
+        let dns =
+            "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
+        let tls = "[acme]\nagree = true\n";
+        let zone = "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
+                    ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n";
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}{dns}{tls}"));
+        stage.write("zone", zone);
+        let told = stage.told().unwrap();
+        assert!(told.contains("warning: "), "{told}");
+        assert!(told.contains("visitors come by HTTPS"), "{told}");
+        let alone = Stage::new(&format!("{SITE}{dns}"));
+        alone.write("zone", zone);
+        let told = alone.told().unwrap();
+        assert!(told.ends_with("good, site www.a.example"), "{told}");
+    }
+
+    #[test]
+    fn a_file_where_the_state_folder_should_be_is_told() {
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}"));
+        stage.write("state", "");
+        let told = stage.told().unwrap_err();
+        assert!(told.contains("line 9: state.folder: "), "{told}");
+        assert!(told.contains("is no folder"), "{told}");
+    }
+
+    #[test]
+    fn an_address_where_nobody_listens_is_a_warning() {
+        let text = format!("{SITE}{COMMUNITY}").replace("192.0.2.10", "2001:db8::7");
+        let stage = Stage::new(&text.replace(
+            "folder = \"public\"",
+            "folder = \"public\"\nlisten = \"192.0.2.10:80\"",
+        ));
+        let told = stage.told().unwrap();
+        assert!(
+            told.contains("warning: line 7: other members are told 2001:db8::7"),
+            "{told}"
+        );
+        assert!(
+            told.contains("site.listen has no address of IPv6"),
+            "{told}"
+        );
+    }
+}

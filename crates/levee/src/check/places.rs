@@ -1,0 +1,150 @@
+//! Folders and files that the settings name: whether they are there, and can be used.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use rustix::fs::{Access, access};
+
+use super::Findings;
+use crate::dns;
+use crate::integrity::ExpelledList;
+use crate::settings::{Content, Settings};
+use crate::state::{StateFolder, has_no_room};
+use crate::trust::identity_at;
+
+const STATE: &str = "state.folder";
+const IDENTITY: &str = "community.identity";
+
+/// Looks at all of them.
+pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
+    if let Content::Folder(folder) = &settings.site.content
+        && !folder.is_dir()
+    {
+        let text = format!(
+            "site.folder: there is no folder {}; make it, or name another",
+            folder.display()
+        );
+        findings.complain("site.folder", text);
+    }
+    let state = settings.state_folder.as_deref();
+    if let Some(folder) = state {
+        state_folder(folder, findings);
+    }
+    if let (Some(path), Some(_)) = (&settings.trust.identity, &settings.community) {
+        identity(path, findings);
+    }
+}
+
+fn state_folder(folder: &Path, findings: &mut Findings<'_>) {
+    let shown = folder.display();
+    match fs::metadata(folder) {
+        Ok(found) if !found.is_dir() => {
+            let text = format!("{STATE}: {shown} is no folder; move it away, or name another");
+            return findings.complain(STATE, text);
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(why) = cannot_be_made(folder) {
+                findings.complain(STATE, format!("{STATE}: {shown} cannot be made: {why}"));
+            }
+            return;
+        }
+        Err(error) => {
+            let text = format!("{STATE}: {shown} cannot be used: {error}; {WAY_OUT}");
+            return findings.complain(STATE, text);
+        }
+    }
+    if let Err(error) = access(folder, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK) {
+        let text = format!("{STATE}: {shown} cannot be written: {error}; {WAY_OUT}");
+        return findings.complain(STATE, text);
+    }
+    if has_no_room(folder) {
+        let text = format!(
+            "{STATE}: there is hardly any room on the disk of {shown}: where nothing can be \
+             written, nobody can be helped"
+        );
+        findings.warn(STATE, text);
+    }
+    for trouble in troubles(folder) {
+        findings.complain(STATE, format!("{STATE}: {trouble}"));
+    }
+}
+
+/// What of our files in a state folder cannot be used.
+fn troubles(folder: &Path) -> Vec<String> {
+    let state = match StateFolder::open(folder) {
+        Ok(state) => state,
+        Err(error) => return vec![error.to_string()],
+    };
+    let troubles = [
+        state.aliases().err().map(|error| error.to_string()),
+        state
+            .given(SystemTime::now())
+            .err()
+            .map(|error| error.to_string()),
+        dns::check_records(&state).err(),
+        ExpelledList::of(Some(folder)).err(),
+    ];
+    troubles.into_iter().flatten().collect()
+}
+
+fn identity(path: &Path, findings: &mut Findings<'_>) {
+    let setting = match findings.file.given(IDENTITY) {
+        Some(_) => IDENTITY,
+        None => STATE,
+    };
+    let shown = path.display();
+    match fs::metadata(path) {
+        Ok(found) => {
+            if let Err(why) = identity_at(path) {
+                findings.complain(setting, format!("{IDENTITY}: {why}"));
+            } else if let Some(folder) = path.parent()
+                && let Ok(around) = fs::metadata(folder)
+                && around.uid() != found.uid()
+            {
+                let (own, other) = (found.uid(), around.uid());
+                let text = format!(
+                    "{IDENTITY}: {shown} belongs to user {own}, and its folder to user {other}: a \
+                     levee that runs as user {other} cannot read it; chown {other} {shown}"
+                );
+                findings.warn(setting, text);
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(why) = cannot_be_made(path) {
+                findings.complain(
+                    setting,
+                    format!("{IDENTITY}: {shown} cannot be made: {why}"),
+                );
+            }
+        }
+        Err(error) => {
+            let text = format!("{IDENTITY}: {shown} cannot be read: {error}; {WAY_OUT}");
+            findings.complain(setting, text);
+        }
+    }
+}
+
+/// Why nothing can be made at `path`, with all folders that lead there.
+fn cannot_be_made(path: &Path) -> Option<String> {
+    let mut folder = path.parent()?;
+    while !folder.exists() && !folder.as_os_str().is_empty() {
+        folder = folder.parent()?;
+    }
+    if folder.as_os_str().is_empty() {
+        folder = Path::new(".");
+    }
+    let shown = folder.display();
+    if !folder.is_dir() {
+        return Some(format!(
+            "{shown} is no folder; move it away, or name another place"
+        ));
+    }
+    let error = access(folder, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("{shown} cannot be written: {error}; {WAY_OUT}"))
+}
+
+const WAY_OUT: &str = "give it to the user that runs levee, and check as that user";

@@ -1,0 +1,397 @@
+//! The other registries: what they say counts as much as what the one says that we use.
+//!
+//! A registry of a closed community can say nothing false, since sites sign what they register, but
+//! it can leave out whom it likes, or keep what we register from everybody else. So each search is
+//! compared with what the others find, and the newest word of each site counts, whoever tells it;
+//! and the others are asked whether they know us, and told where they do not. So with what members
+//! say of each other: it is told to all, and heard from all. Who lies so costs its members nothing
+//! as long as one registry that they know is honest. What is missing for two seconds is counted and
+//! named: before that it may be on its way.
+//!
+//! In an open community nothing is signed: there the others only add whom the one that we use does
+//! not name.
+//!
+//! A connection is made for each question, since registries have room for as many as they have
+//! members. One that does not answer is left alone for growing pauses. Which entries belong into an
+//! answer is decided in `levee_registry`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use levee_net::Shared;
+use levee_registry::{best, known_first, missing, newest};
+use levee_vocab::HostName;
+use levee_wire::registry::{Accusation, Entry, Reply, Request, Search};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+
+use super::exchange::Exchange;
+use super::keeper::Contact;
+use super::{DirectoryError, RegistryClientSettings};
+use crate::trust::{Denied, Missed, unix_now};
+
+/// See the file header.
+pub(super) struct Witnesses {
+    settings: RegistryClientSettings,
+    memory: Arc<Shared<Memory>>,
+}
+
+#[derive(Default)]
+struct Memory {
+    /// Registries that did not answer.
+    away: BTreeMap<SocketAddr, Rest>,
+    /// Who is left out by whom, and since when.
+    missed: BTreeMap<SocketAddr, BTreeMap<HostName, Instant>>,
+    /// What we have registered.
+    offer: Option<Offer>,
+    /// What members say of each other, as the others told it last.
+    said: Vec<Accusation>,
+    /// Who is asked first, where there are more than are asked at once.
+    turn: usize,
+}
+
+/// How long a registry is left alone.
+struct Rest {
+    until: Instant,
+    pause: Duration,
+}
+
+/// What we have registered at the registry that we use.
+#[derive(Clone)]
+struct Offer {
+    entry: Entry,
+    /// Since when we are registered without a break.
+    since: Instant,
+    /// The calendar when it was said last.
+    stamp: u64,
+}
+
+/// What another registry says.
+struct Testimony {
+    found: Vec<Entry>,
+    said: Vec<Accusation>,
+    our_entry: OurEntry,
+}
+
+impl Testimony {
+    fn finds(found: Vec<Entry>) -> Self {
+        Self {
+            found,
+            said: Vec::new(),
+            our_entry: OurEntry::Known,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OurEntry {
+    /// It knows it, or was not asked.
+    Known,
+    /// It did not, and was told.
+    Told,
+}
+
+impl Memory {
+    /// Those of `missing` whom a registry has left out for so long that it is no accident.
+    fn settled(&mut self, registry: SocketAddr, missing: BTreeSet<HostName>) -> Vec<HostName> {
+        let now = Instant::now();
+        let before = self.missed.remove(&registry).unwrap_or_default();
+        let since = |host: HostName| {
+            let since = before.get(&host).copied().unwrap_or(now);
+            (host, since)
+        };
+        let missed: BTreeMap<HostName, Instant> = missing.into_iter().map(since).collect();
+        let settled = missed
+            .iter()
+            .filter(|(_, since)| **since + SETTLED_AFTER <= now);
+        let settled = settled.map(|(host, _)| host.clone()).collect();
+        if !missed.is_empty() {
+            self.missed.insert(registry, missed);
+        }
+        settled
+    }
+}
+
+impl Witnesses {
+    pub(super) fn new(settings: RegistryClientSettings) -> Self {
+        Self {
+            settings,
+            memory: Arc::default(),
+        }
+    }
+
+    /// We are registered at the registry that we use.
+    pub(super) fn note_registered(&self, entry: &Entry) {
+        let (entry, stamp) = (entry.clone(), unix_now().0);
+        self.memory.with(|memory| {
+            let before = memory.offer.take();
+            let since = before.map_or_else(Instant::now, |before| before.since);
+            let offer = Offer {
+                entry,
+                since,
+                stamp,
+            };
+            memory.offer = Some(offer);
+        });
+    }
+
+    /// We are registered no more.
+    pub(super) fn note_left(&self) {
+        self.memory.with(|memory| memory.offer = None);
+    }
+
+    /// What all registries find together, where `asked` has found `found`.
+    ///
+    /// Cancel safety: dropped half-way, the other registries' answers are not counted.
+    pub(super) async fn compare(
+        &self,
+        (asked, found): (SocketAddr, Vec<Entry>),
+        search: &Search,
+    ) -> Vec<Entry> {
+        let question = Question::Whom {
+            search: search.clone(),
+            offer: self.settled_offer(),
+        };
+        let mut answers = BTreeMap::from([(asked, found)]);
+        let mut said = Vec::new();
+        for (registry, testimony) in self.ask(asked, question).await {
+            if testimony.our_entry == OurEntry::Told {
+                let what = format!("registration at registry {asked}");
+                let why = Denied::NotPassedOn { registry };
+                self.settings.trust.refuse(&what, why);
+            }
+            answers.insert(registry, testimony.found);
+            said.extend(testimony.said);
+        }
+        self.memory.with(|memory| memory.said = said);
+        let mut all = match self.settings.trust.is_closed() {
+            true => newest(answers.values().flatten().cloned()),
+            // Nothing is signed: who is found there is added, and nobody's word replaced.
+            false => {
+                let first = answers.get(&asked).map_or(&[][..], Vec::as_slice);
+                known_first(first, answers.values().flatten().cloned())
+            }
+        };
+        all.retain(|entry| !self.settings.trust.is_left_out(&entry.site.host));
+        self.judge(&answers, &all, search);
+        best(&all, search)
+    }
+
+    /// Tells the others as well what we say of a member, where `asked` knows it.
+    ///
+    /// Cancel safety: dropped half-way, some may know it and others not.
+    pub(super) async fn tell(&self, asked: SocketAddr, accusation: Accusation) {
+        // It is said again in the next period.
+        self.ask(asked, Question::Hear(Box::new(accusation))).await;
+    }
+
+    /// What members say of each other, as the others told it in the last search.
+    pub(super) fn said(&self) -> Vec<Accusation> {
+        self.memory.with(|memory| memory.said.clone())
+    }
+
+    /// The entry of `site`, which `asked` does not know.
+    ///
+    /// Cancel safety: nothing is lost.
+    pub(super) async fn look_up(&self, asked: SocketAddr, site: &HostName) -> Option<Entry> {
+        let testimonies = self.ask(asked, Question::Where(site.clone())).await;
+        let entries = testimonies.into_iter().flat_map(|(_, one)| one.found);
+        newest(entries.filter(|entry| entry.site.host == *site)).pop()
+    }
+
+    /// Counts who is left out by whom, and was before.
+    fn judge(&self, answers: &BTreeMap<SocketAddr, Vec<Entry>>, all: &[Entry], search: &Search) {
+        for (registry, answer) in answers {
+            let missing: BTreeSet<HostName> =
+                missing(answer, all, search).into_iter().cloned().collect();
+            let settled = self
+                .memory
+                .with(|memory| memory.settled(*registry, missing));
+            let names_one = |(_, entries): &(&SocketAddr, &Vec<Entry>)| {
+                let mut hosts = entries.iter().map(|entry| &entry.site.host);
+                hosts.any(|host| settled.contains(host))
+            };
+            let Some((witness, _)) = answers.iter().find(names_one) else {
+                continue;
+            };
+            let missed = match answer.is_empty() {
+                true => Missed::Everybody,
+                false => Missed::Members(settled),
+            };
+            let (what, registry) = (format!("search at registry {registry}"), *witness);
+            let why = Denied::LeftOut { registry, missed };
+            self.settings.trust.refuse(&what, why);
+        }
+    }
+
+    /// What we have registered, once the registries have had the time to tell each other.
+    fn settled_offer(&self) -> Option<OurOffer> {
+        let offer = self.memory.with(|memory| memory.offer.clone())?;
+        let is_settled = offer.since.elapsed() >= SETTLED_AFTER;
+        is_settled.then(|| OurOffer(Arc::clone(&self.memory)))
+    }
+
+    /// Asks the others, all at once; gives what those say that answer in time.
+    async fn ask(&self, asked: SocketAddr, question: Question) -> Vec<(SocketAddr, Testimony)> {
+        let mut asking = JoinSet::new();
+        for registry in self.others(asked) {
+            let (settings, question) = (self.settings.clone(), question.clone());
+            asking.spawn(async move {
+                let wait = settings.exchange_wait / 2;
+                let testimony = timeout(wait, question.put(&settings, registry)).await;
+                (registry, testimony.ok().and_then(Result::ok))
+            });
+        }
+        let mut testimonies = Vec::new();
+        while let Some(Ok((registry, testimony))) = asking.join_next().await {
+            let contact = match testimony {
+                Some(_) => Contact::Answers,
+                None => Contact::Away,
+            };
+            self.note(registry, contact);
+            testimonies.extend(testimony.map(|testimony| (registry, testimony)));
+        }
+        testimonies
+    }
+
+    /// Whom to ask beside `asked`, in turns where there are many.
+    fn others(&self, asked: SocketAddr) -> Vec<SocketAddr> {
+        let mut others = self.settings.registries.borrow().registries.clone();
+        let now = Instant::now();
+        self.memory.with(|memory| {
+            memory.away.retain(|place, _| others.contains(place));
+            memory.missed.retain(|place, _| others.contains(place));
+            others.retain(|place| {
+                let rests = memory.away.get(place).is_some_and(|rest| now < rest.until);
+                *place != asked && !rests
+            });
+            let first = memory.turn % others.len().max(1);
+            others.rotate_left(first);
+            memory.turn = memory.turn.wrapping_add(1);
+        });
+        others.truncate(WITNESSES_MAX);
+        others
+    }
+
+    /// Remembers whether a registry answered.
+    fn note(&self, registry: SocketAddr, contact: Contact) {
+        let (shortest, longest) = (self.settings.retry_delay_min, REST_MAX);
+        self.memory.with(|memory| match contact {
+            Contact::Answers => {
+                memory.away.remove(&registry);
+            }
+            Contact::Away => {
+                let before = memory.away.get(&registry);
+                let pause = before.map_or(shortest, |rest| (rest.pause * 2).min(longest));
+                let until = Instant::now() + pause;
+                memory.away.insert(registry, Rest { until, pause });
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Witnesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Witnesses for {}", self.settings.site)
+    }
+}
+
+/// What the others are asked.
+#[derive(Clone)]
+enum Question {
+    /// Whom they find, what members say of each other, and whether they know what we have
+    /// registered, if anything.
+    Whom {
+        search: Search,
+        offer: Option<OurOffer>,
+    },
+    /// The entry of a site.
+    Where(HostName),
+    /// Nothing: they are told what we say of a member.
+    Hear(Box<Accusation>),
+}
+
+impl Question {
+    async fn put(
+        self,
+        settings: &RegistryClientSettings,
+        registry: SocketAddr,
+    ) -> Result<Testimony, DirectoryError> {
+        let opened = Exchange::open(settings, registry).await;
+        let mut exchange =
+            opened.map_err(|source| DirectoryError::Unreachable { registry, source })?;
+        let (search, offer) = match self {
+            Self::Where(site) => {
+                let reply = exchange.ask(&Request::Query(site)).await?;
+                return Ok(Testimony::finds(found(reply)));
+            }
+            Self::Hear(accusation) => {
+                exchange.ask(&Request::Accuse(accusation)).await?;
+                return Ok(Testimony::finds(Vec::new()));
+            }
+            Self::Whom { search, offer } => (search, offer),
+        };
+        let mut testimony = Testimony::finds(found(exchange.ask(&Request::Search(search)).await?));
+        // What it has found counts, whatever becomes of the rest: one that is full takes no
+        // registration of ours.
+        if settings.trust.is_closed()
+            && let Ok(Reply::Said(said)) = exchange.ask(&Request::Accusations).await
+        {
+            testimony.said = said;
+        }
+        if let Some(offer) = offer
+            && let Ok(our_entry) = offer.make_known(&settings.site, &mut exchange).await
+        {
+            testimony.our_entry = our_entry;
+        }
+        Ok(testimony)
+    }
+}
+
+/// What we offer, as it stands when it is looked at: we may have left meanwhile, or offer less.
+#[derive(Clone)]
+struct OurOffer(Arc<Shared<Memory>>);
+
+impl OurOffer {
+    /// Registers us where we are not known, or only by an old word.
+    async fn make_known(
+        self,
+        site: &HostName,
+        exchange: &mut Exchange,
+    ) -> Result<OurEntry, DirectoryError> {
+        let known = found(exchange.ask(&Request::Query(site.clone())).await?);
+        let Some(Offer { entry, stamp, .. }) = self.0.with(|memory| memory.offer.clone()) else {
+            return Ok(OurEntry::Known);
+        };
+        let half = u64::try_from((entry.lifetime / 2).as_millis()).unwrap_or(u64::MAX);
+        let is_fresh = |entry: &Entry| entry.stamp.saturating_add(half) >= stamp;
+        if known.iter().any(is_fresh) {
+            return Ok(OurEntry::Known);
+        }
+        exchange.ask(&Request::Register(entry)).await?;
+        Ok(OurEntry::Told)
+    }
+}
+
+fn found(reply: Reply) -> Vec<Entry> {
+    match reply {
+        Reply::Found(found) => found,
+        Reply::Registered(_)
+        | Reply::Removed(_)
+        | Reply::Noted(_)
+        | Reply::Said(_)
+        | Reply::Refused(_) => Vec::new(),
+    }
+}
+
+/// Registries tell each other within milliseconds; where that takes as long as this, one is cut
+/// off.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
+/// Asked beside the one that we use: of five registries one honest one is enough each time, and of
+/// more each has its turn.
+const WITNESSES_MAX: usize = 4;
+/// One that is gone for good makes a search wait once a minute at most.
+const REST_MAX: Duration = Duration::from_secs(60);
