@@ -59,6 +59,23 @@ fn phase(brain: &Brain) -> OriginPhase {
 }
 
 #[test]
+fn an_orphan_makes_room_for_who_comes_after_it() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    let alone = brain.view().origins[0].rate;
+    let told = brain.handle(at(11), sos(LinkId::Inbound(2), "www.second.example"));
+    let view = brain.view();
+    let rates: Vec<ByteRate> = view.origins.iter().map(|origin| origin.rate).collect();
+    assert_eq!(rates.len(), 2);
+    assert_eq!(rates[0], rates[1]);
+    assert!(rates[0] < alone, "{rates:?} after {alone}");
+    // It is dead: nothing is told to it.
+    let is_told =
+        |output: &Output| matches!(output, Output::TellRate { link, .. } if *link == ORIGIN);
+    assert!(!told.iter().any(is_told), "{told:?}");
+}
+
+#[test]
 fn an_origin_that_dies_with_a_permit_is_rescued_until_its_end() {
     let mut brain = permitted(3600);
     lose(&mut brain, 10, LinkLoss::Closed);

@@ -131,8 +131,7 @@ impl Rescue {
         }
         let closing = self.end_days(desk);
         self.allot(desk);
-        let linked = self.origins.iter_mut();
-        for (&link, origin) in linked.filter(|(_, origin)| origin.is_linked()) {
+        for (&link, origin) in &mut self.origins {
             let rate = adjusted_rate(origin.rate, origin.allotted, origin.used, &thresholds);
             // What there is may have become less.
             let rate = rate.min(initial_rate(origin.allotted, &thresholds));
@@ -421,7 +420,7 @@ impl Rescue {
         self.allot(desk);
         for (&link, origin) in &mut self.origins {
             let initial = initial_rate(origin.allotted, &desk.parameters.thresholds);
-            if origin.rate > initial && origin.is_linked() {
+            if origin.rate > initial {
                 origin.change_rate(desk, link, initial);
             }
         }
@@ -499,6 +498,10 @@ impl Origin {
 
     fn change_rate(&mut self, desk: &mut Desk, link: LinkId, rate: ByteRate) {
         self.rate = rate;
+        // An orphan's share shrinks like any other, but nobody is there to be told.
+        if !self.is_linked() {
+            return;
+        }
         if self.beat_is_answered() {
             self.beat = Beat::UnansweredSince(desk.now);
         }
