@@ -157,6 +157,14 @@ impl Link {
         (self.charged.load(Relaxed) as f64 - unsent).max(0.0)
     }
 
+    /// The newest time of which it is known what has left by then, and how much that is. Where the
+    /// link has just run dry, a core that is late may still start a message in that gap.
+    pub(crate) fn settled(&self, now: Timestamp) -> (Timestamp, f64) {
+        let free = Timestamp::from_nanoseconds(self.free_at.load(Relaxed));
+        let at = now.min(free.max(self.schedule.earliest_start(now)));
+        (at, self.carried_exactly(at))
+    }
+
     /// A reading for the control interval.
     pub fn sample(&self, now: Timestamp) -> LinkSample {
         LinkSample {

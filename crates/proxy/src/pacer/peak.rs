@@ -20,19 +20,19 @@ const STEP: Duration = Duration::from_millis(20);
 impl PeakMeter {
     /// Takes a reading, if one is due, and notes a new peak in `link`.
     pub fn observe(&mut self, link: &Link, now: Timestamp) {
+        let (at, carried) = link.settled(now);
         if let Some(&(last, _)) = self.readings.back()
-            && now.since(last) < STEP
+            && at.since(last) < STEP
         {
             return;
         }
-        let carried = link.carried_exactly(now);
-        self.readings.push_back((now, carried));
-        while self.readings.len() > 2 && now.since(self.readings[1].0) >= WINDOW {
+        self.readings.push_back((at, carried));
+        while self.readings.len() > 2 && at.since(self.readings[1].0) >= WINDOW {
             self.readings.pop_front();
         }
         // Between two readings at least a second apart, so nothing has to be guessed in between.
         let (since, before) = self.readings[0];
-        let time = now.since(since).max(WINDOW);
+        let time = at.since(since).max(WINDOW);
         link.note_peak(((carried - before) / time.as_secs_f64()) as u64);
     }
 

@@ -46,10 +46,14 @@ impl Schedule {
         if free > now {
             return Err(free);
         }
+        let start = free.max(ready).max(self.earliest_start(now)).min(now);
+        Ok(start.as_nanoseconds() + self.nanoseconds(bytes))
+    }
+
+    /// No message that is started at `now` or later counts as started before.
+    pub fn earliest_start(&self, now: Timestamp) -> Timestamp {
         let late_max = LATE_MAX.as_nanos() as u64;
-        let earliest = now.as_nanoseconds().saturating_sub(late_max);
-        let start = free_at.max(ready.as_nanoseconds()).max(earliest);
-        Ok(start.min(now.as_nanoseconds()) + self.nanoseconds(bytes))
+        Timestamp::from_nanoseconds(now.as_nanoseconds().saturating_sub(late_max))
     }
 
     /// When the link is free again after `bytes` that nobody asked for.

@@ -182,6 +182,26 @@ fn refusals_get_a_fiftieth_of_the_link() {
     assert!((216..=220).contains(&allowed), "{allowed}");
 }
 
+#[test]
+fn a_look_while_a_core_is_late_counts_no_byte_twice() {
+    let link = Link::new(RATE);
+    let mut meter = PeakMeter::default();
+    let mut random = Random::from_seed(1);
+    let start = Timestamp::from_seconds(1);
+    let mut now = start;
+    while now < start + Duration::from_secs(20) {
+        // The link has run dry, and what starts next is held to have started in time.
+        meter.observe(&link, now);
+        match link.start(Class::Page, now, start, 558) {
+            Grant::Now => {}
+            Grant::NotBefore(at) => now = at + Duration::from_micros(random.within(0..9000)),
+        }
+    }
+    let peak = link.sample(now).peak;
+    assert!(peak <= RATE.as_bytes() + 1, "{peak}");
+    assert!(peak > RATE.as_bytes() * 99 / 100, "{peak}");
+}
+
 proptest! {
     /// Whatever is sent, charged or refunded: never more than B in any one second.
     #[test]
