@@ -34,7 +34,7 @@ use crate::homes::Homes;
 use crate::input::RescueCall;
 use crate::parameters::Parameters;
 use crate::plan::{HostTable, OriginPhase, OriginRoute};
-use crate::view::AliasRecord;
+use crate::view::{AliasRecord, OwnName};
 
 /// Control intervals for which an alias serves on after its origin was lost. An origin notices a
 /// lost rescue server after three at most; the rest is for visitors on slow networks.
@@ -116,6 +116,10 @@ impl Aliases {
             alias: alias.clone(),
             origin: call.origin.clone(),
             tls: call.tls,
+            own_name: match call.name_ttl {
+                Some(_) => OwnName::Here,
+                None => OwnName::Elsewhere,
+            },
         });
         let route = OriginRoute {
             slot,
@@ -279,7 +283,7 @@ impl Aliases {
         let mut records: BTreeMap<u64, AliasRecord> = self
             .by_number
             .iter()
-            .map(|(&number, alias)| (number, alias.record(number)))
+            .map(|(&number, alias)| (number, alias.record(number, self.own_name(alias))))
             .collect();
         if let Some(last) = &self.last {
             records.insert(last.number, last.clone());
@@ -301,15 +305,24 @@ impl Aliases {
                     // Numbers ascend: of two rescues of one origin the newer wins.
                     table.names.insert(route.origin.host.clone(), index);
                 }
-                OriginPhase::Expired { .. } if self.name_ttls.contains_key(&route.link) => {
-                    let host = route.origin.host.clone();
-                    table.names.entry(host).or_insert(index);
+                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => {
+                    if self.own_name(alias) == OwnName::Here {
+                        let host = route.origin.host.clone();
+                        table.names.entry(host).or_insert(index);
+                    }
                 }
-                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => {}
             }
             table.origins.push(route);
         }
         table
+    }
+
+    fn own_name(&self, alias: &Alias) -> OwnName {
+        match alias {
+            Alias::Given(route) if self.name_ttls.contains_key(&route.link) => OwnName::Here,
+            Alias::Given(_) => OwnName::Elsewhere,
+            Alias::Restored { record, .. } => record.own_name,
+        }
     }
 
     fn serving(&self) -> impl Iterator<Item = &OriginRoute> {

@@ -137,4 +137,16 @@ pub struct AliasRecord {
     pub origin: WebAddress,
     /// The port at which that one answers by HTTPS.
     pub tls: Option<u16>,
+    /// Whether the origin's own name may lead to us.
+    pub own_name: OwnName,
+}
+
+/// Where the own name of an origin leads that we rescue or have rescued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnName {
+    /// Not to us.
+    #[default]
+    Elsewhere,
+    /// To us, as far as its DNS or somebody's memory of it says so.
+    Here,
 }

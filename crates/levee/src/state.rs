@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use levee_control::AliasRecord;
+use levee_control::{AliasRecord, OwnName};
 use levee_net::Shared;
 use levee_vocab::WebAddress;
 use thiserror::Error;
@@ -26,7 +26,10 @@ pub use whole_file::{Readers, replace};
 const FILE: &str = "aliases";
 /// A block of a disk: no file of ours takes less.
 const PROBE: [u8; 4096] = [0; 4096];
-const HEADER: &str = "# levee aliases 1: number alias origin port, and its port for https";
+const HEADER: &str =
+    "# levee aliases 1: number alias origin port, its port for https, dns if its name led here";
+/// Ends the line of an alias whose origin had us in its DNS.
+const IN_DNS: &str = " dns";
 
 /// The state folder. Clones are the same folder.
 #[derive(Clone, Debug)]
@@ -128,11 +131,16 @@ impl StateFolder {
             alias,
             origin,
             tls,
+            own_name,
         } in records
         {
             text.push_str(&format!("{number} {alias} {} {}", origin.host, origin.port));
             if let Some(port) = tls {
                 text.push_str(&format!(" {port}"));
+            }
+            match own_name {
+                OwnName::Here => text.push_str(IN_DNS),
+                OwnName::Elsewhere => {}
             }
             text.push('\n');
         }
@@ -204,6 +212,10 @@ impl StateFolder {
 }
 
 fn parse(line: &str) -> Option<AliasRecord> {
+    let (line, own_name) = match line.strip_suffix(IN_DNS) {
+        Some(line) => (line, OwnName::Here),
+        None => (line, OwnName::Elsewhere),
+    };
     let mut words = line.split(' ');
     let number = words.next()?.parse().ok()?;
     let alias = words.next()?.parse().ok()?;
@@ -218,6 +230,7 @@ fn parse(line: &str) -> Option<AliasRecord> {
         alias,
         origin: WebAddress { host, port },
         tls,
+        own_name,
     })
 }
 
@@ -246,6 +259,10 @@ mod tests {
                 port: 8080,
             },
             tls: (number == 2).then_some(8443),
+            own_name: match number {
+                1 => OwnName::Elsewhere,
+                _ => OwnName::Here,
+            },
         }
     }
 
@@ -256,11 +273,11 @@ mod tests {
         assert_eq!(state.aliases().expect("nothing yet"), vec![]);
         state.remember(&[record(1)]).expect("room on the disk");
         state
-            .remember(&[record(1), record(2)])
+            .remember(&[record(1), record(2), record(3)])
             .expect("room on the disk");
         assert_eq!(
-            state.aliases().expect("two lines"),
-            vec![record(1), record(2)]
+            state.aliases().expect("three lines"),
+            vec![record(1), record(2), record(3)]
         );
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use levee_vocab::{HostName, LinkId, Misses, Timestamp};
 
 use crate::plan::{OriginPhase, OriginRoute};
-use crate::view::AliasRecord;
+use crate::view::{AliasRecord, OwnName};
 
 /// See the file header.
 #[derive(Clone, Debug)]
@@ -29,13 +29,14 @@ impl Alias {
         }
     }
 
-    pub(super) fn record(&self, number: u64) -> AliasRecord {
+    pub(super) fn record(&self, number: u64, own_name: OwnName) -> AliasRecord {
         match self {
             Self::Given(route) => AliasRecord {
                 number,
                 alias: route.alias.clone(),
                 origin: route.origin.clone(),
                 tls: route.tls,
+                own_name,
             },
             Self::Restored { record, .. } => record.clone(),
         }

@@ -106,6 +106,29 @@ fn an_origin_whose_name_leads_here_is_served_until_others_have_forgotten_that() 
     assert_eq!(leads(&aliases, 2, &[3602]), "known");
 }
 
+/// Its name may still lead here, and nobody but we would know that it is not a name of ours.
+#[test]
+fn a_name_that_led_here_is_known_after_a_restart() {
+    let mut aliases = Aliases::restore(Vec::new());
+    give(&mut aliases, 1);
+    let call = RescueCall {
+        name_ttl: Some(Duration::from_secs(30)),
+        ..call(2)
+    };
+    aliases.give(&parameters(), &call, LinkId::Inbound(2), 3);
+    let mut restored = Aliases::restore(aliases.records());
+    let knows = |aliases: &Aliases, host: &str| aliases.table().names.contains_key(host);
+    for now in [7, 11] {
+        restored.expire(Timestamp::from_seconds(now), &keeping(9));
+        assert!(!knows(&restored, "origin1.example.com"));
+        assert!(knows(&restored, "origin2.example.com"));
+    }
+    let again = Aliases::restore(restored.records());
+    assert!(knows(&again, "origin2.example.com"));
+    restored.expire(Timestamp::from_seconds(20), &keeping(9));
+    assert!(!knows(&restored, "origin2.example.com"));
+}
+
 #[test]
 fn numbers_are_never_given_twice_even_after_a_restart() {
     let mut aliases = Aliases::restore(Vec::new());

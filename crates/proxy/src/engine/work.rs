@@ -199,9 +199,11 @@ impl Core {
                 None => self.own(connection, *site, request, kind),
             },
             Route::Rescued(origin) => self.rescued(origin, request, (kind, comeback)),
-            Route::Expired(origin) if is_own_name(origin, request) => left(),
             Route::Restored(origin) | Route::Expired(origin) => {
-                self.led_back(origin, request, (kind, comeback))
+                match is_own_name(origin, request) {
+                    true => left(),
+                    false => self.led_back(origin, request, (kind, comeback)),
+                }
             }
             Route::Nobody => Work::Plain(Plain::new(421)),
         }
