@@ -52,6 +52,8 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How often in a row one may be silent.
 const SILENCES_MAX: u32 = 3;
+/// For which part of the whole wait one may refuse, as one does that is just loading the zone.
+const REFUSALS_PART: u32 = 4;
 
 /// Waits until all of `servers` show `value` at `name`, but not longer than `wait`, and gives those
 /// that do not.
@@ -62,7 +64,8 @@ pub async fn wait_until_shown(
     (name, value): (&DomainName, &Value),
     wait: Duration,
 ) -> Vec<Laggard> {
-    let until = Instant::now() + wait;
+    let now = Instant::now();
+    let until = (now + wait / REFUSALS_PART, now + wait);
     let mut asking = JoinSet::new();
     for server in servers {
         let (name, value) = (name.clone(), value.clone());
@@ -76,7 +79,7 @@ pub async fn wait_until_shown(
 async fn until_shown(
     server: SocketAddr,
     record: (&DomainName, &Value),
-    until: Instant,
+    (refused_until, until): (Instant, Instant),
 ) -> Result<(), Laggard> {
     let (mut pause, mut silences) = (PAUSE_MIN, 0);
     loop {
@@ -86,11 +89,13 @@ async fn until_shown(
             Ok(false) => None,
             Err(cause) => Some(cause),
         };
-        silences = match cause {
-            Some(_) => silences + 1,
-            None => 0,
+        let is_silent = matches!(cause, Some(Cause::TimedOut { .. }));
+        silences = if is_silent { silences + 1 } else { 0 };
+        let last = match cause {
+            Some(_) if !is_silent => refused_until,
+            Some(_) | None => until,
         };
-        if silences == SILENCES_MAX || Instant::now() + pause >= until {
+        if silences == SILENCES_MAX || Instant::now() + pause >= last {
             return Err(Laggard { server, cause });
         }
         sleep(pause).await;
@@ -185,6 +190,13 @@ mod tests {
     const ZONE: &str = "$TTL 30\n@ IN SOA ns admin 1 60 30 3600 5\n@ IN NS ns\nns IN A 192.0.2.1\n";
 
     async fn serve() -> (OwnZone, SocketAddr) {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = tcp.local_addr().unwrap();
+        drop(tcp);
+        (serve_at(place).await, place)
+    }
+
+    async fn serve_at(place: SocketAddr) -> OwnZone {
         let zone = OwnZone::new(OwnZoneSettings {
             zone: "site.test".parse().unwrap(),
             file: ZONE.into(),
@@ -194,11 +206,10 @@ mod tests {
             seed: 1,
         })
         .unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = tcp.local_addr().unwrap();
-        let udp = tokio::net::UdpSocket::bind(address).await.unwrap();
+        let tcp = TcpListener::bind(place).await.unwrap();
+        let udp = tokio::net::UdpSocket::bind(place).await.unwrap();
         zone.serve(udp, tcp);
-        (zone, address)
+        zone
     }
 
     fn proof() -> (DomainName, Value) {
@@ -232,13 +243,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_not_there_or_keeps_another_zone_holds_nobody_up() {
+    async fn one_that_refuses_is_waited_for_a_while() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let place = listener.local_addr().unwrap();
+        drop(listener);
+        let (name, value) = proof();
+        let record = Record {
+            name: name.clone(),
+            value: value.clone(),
+            ttl: Duration::from_secs(1),
+        };
+        // Nobody is there at first, as while one restarts.
+        let begin = async {
+            sleep(PAUSE_MIN * 8).await;
+            let zone = serve_at(place).await;
+            zone.add(record).await.unwrap();
+            zone
+        };
+        let waiting = wait_until_shown(vec![place], (&name, &value), Duration::from_secs(40));
+        let (laggards, _zone) = tokio::join!(waiting, begin);
+        assert_eq!(laggards, []);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_there_or_keeps_another_zone_holds_nobody_up_for_long() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gone = listener.local_addr().unwrap();
         drop(listener);
         let (_zone, stranger) = serve().await;
         let name: DomainName = "_acme-challenge.other.test".parse().unwrap();
-        let wait = Duration::from_secs(3600);
+        let wait = Duration::from_secs(2);
         let record = (&name, &proof().1);
         let laggards = wait_until_shown(vec![gone, stranger], record, wait).await;
         let causes: Vec<_> = laggards.into_iter().map(|one| one.cause.unwrap()).collect();
