@@ -160,11 +160,16 @@ impl Accusations {
         found
     }
 
-    /// What is told to who asks: the words that count, then those that were taken back, so that
-    /// nobody can make who hears both of them believe the older one.
-    pub fn told(&self) -> Vec<&Accusation> {
+    /// What is told to who asks, `most` words: those that count, and those that were taken back, so
+    /// that nobody can make who hears both of them believe the older one. Where there are too many,
+    /// either kind has half of the places, or who says much would crowd out what was taken back.
+    pub fn told(&self, most: usize) -> Vec<&Accusation> {
         let mut told = self.in_force();
-        let taken_back = self.all().filter(|one| one.sight.is_none());
+        let mut taken_back: Vec<_> = self.all().filter(|one| one.sight.is_none()).collect();
+        taken_back.sort_by_key(|one| Reverse(one.stamp));
+        let in_force = most - taken_back.len().min(most / 2);
+        told.truncate(in_force);
+        taken_back.truncate(most - told.len());
         told.extend(taken_back);
         told
     }

@@ -53,6 +53,23 @@ pub fn best(all: &[Entry], search: &Search) -> Vec<Entry> {
     best.into_iter().cloned().collect()
 }
 
+/// The entries of `first`, and where it has room left the best of those in `all` that it does not
+/// name: where nothing is signed, and whoever answers may invent as many members as he likes.
+pub fn filled(first: &[Entry], all: &[Entry], search: &Search) -> Vec<Entry> {
+    let wanted = usize::try_from(search.count).unwrap_or(usize::MAX);
+    let mut answer: Vec<Entry> = first.iter().take(wanted).cloned().collect();
+    let is_new = |entry: &&Entry| !first.iter().any(|one| one.site.host == entry.site.host);
+    let others: Vec<Entry> = all.iter().filter(is_new).cloned().collect();
+    let room = u32::try_from(wanted - answer.len()).unwrap_or(u32::MAX);
+    let search = Search {
+        count: room,
+        ..search.clone()
+    };
+    answer.extend(best(&others, &search));
+    answer.sort_by_key(|entry| (Reverse(entry.free), entry.site.host.clone()));
+    answer
+}
+
 /// Those of `all` that should be in `answer` and are not.
 pub fn missing<'a>(answer: &[Entry], all: &'a [Entry], search: &Search) -> Vec<&'a HostName> {
     let is_in = |host: &HostName| answer.iter().any(|entry| entry.site.host == *host);
@@ -173,6 +190,21 @@ mod tests {
         let all = known_first(&first, others);
         assert_eq!(names(&all), ["www.a.org", "www.b.org"]);
         assert_eq!(all[0].free, ByteRate::from_kilobytes(900));
+    }
+
+    /// Sixteen invented members with endless room would else be all that is found.
+    #[test]
+    fn where_nothing_is_signed_nobody_is_displaced() {
+        let first = [entry("www.a.org", 900, 1), entry("www.b.org", 10, 1)];
+        let invented = (0..16).map(|one| entry(&format!("www.liar{one}.org"), 1_000_000, 9));
+        let all = known_first(&first, invented);
+        let answer = names(&filled(&first, &all, &search(3)));
+        assert_eq!(answer, ["www.liar0.org", "www.a.org", "www.b.org"]);
+        assert_eq!(
+            names(&filled(&first, &all, &search(2))),
+            ["www.a.org", "www.b.org"]
+        );
+        assert_eq!(filled(&[], &all, &search(9)).len(), 9);
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod registry;
 mod sums;
 
 pub use accusations::{ACCUSATION_LIFETIME, Accusations, Heard};
-pub use answers::{best, known_first, missing, newest};
+pub use answers::{best, filled, known_first, missing, newest};
 pub use catalog::{Catalog, Change, Held, Known};
 pub use departed::{Departed, Parting};
 pub use limits::{AddressRule, PrivateAddresses, RegistryLimits};

@@ -159,9 +159,8 @@ impl Registry {
             }
             Request::Accuse(accusation) => self.accuse(now, asker, accusation),
             Request::Accusations => {
-                let said = self.accusations.told().into_iter();
-                let said = said.take(self.limits.found_max).cloned();
-                (Reply::Said(said.collect()), None)
+                let said = self.accusations.told(self.limits.found_max);
+                (Reply::Said(said.into_iter().cloned().collect()), None)
             }
             Request::Unknown(_) => (Reply::Refused(Refusal::UnknownCommand), None),
         }

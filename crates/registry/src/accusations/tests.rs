@@ -115,3 +115,19 @@ fn who_accuses_everybody_is_heard_of_a_few() {
     }
     assert_eq!(up.accusers().count(), ACCUSERS_MAX);
 }
+
+#[test]
+fn what_was_taken_back_is_told_however_much_is_said() {
+    let mut all = Accusations::default();
+    for (accuser, accused) in (0..8).flat_map(|one| (0..8).map(move |two| (one, two))) {
+        let accuser = format!("www.talker{accuser}.test");
+        let accused = format!("www.accused{accused}.test");
+        all.hear(NOW, CLOCK, said(&accuser, &accused, CLOCK));
+    }
+    all.hear(NOW, CLOCK, taken_back("www.a.test", "www.b.test", CLOCK));
+    let is_taken_back = |word: &&Accusation| word.sight.is_none();
+    let told = all.told(64);
+    assert_eq!(told.len(), 64);
+    assert_eq!(told.into_iter().filter(is_taken_back).count(), 1);
+    assert_eq!(all.told(1000).len(), 65);
+}
