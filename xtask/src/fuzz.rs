@@ -87,6 +87,11 @@ fn host() -> Result<String, Failure> {
 }
 
 fn build(workspace: &Workspace) -> Result<(), Failure> {
+    run_command(&mut build_call(workspace)?)
+}
+
+/// The call that builds all targets.
+pub fn build_call(workspace: &Workspace) -> Result<Command, Failure> {
     let mut command = cargo(workspace, &["build", "--release", "--target", &host()?]);
     let root = workspace.root.join("fuzz");
     command
@@ -95,7 +100,7 @@ fn build(workspace: &Workspace) -> Result<(), Failure> {
         .env("RUSTFLAGS", "--cfg fuzzing")
         .env("CARGO_TARGET_DIR", build_folder(workspace))
         .current_dir(root);
-    run_command(&mut command)
+    Ok(command)
 }
 
 /// Tries `targets`, one on each core at a time, and tells of each when it is done.
