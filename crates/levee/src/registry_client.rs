@@ -5,7 +5,7 @@
 //! connection, keeps it open between exchanges, and opens it again with growing pauses when it is
 //! lost. What was registered last is registered again after each loss, because a registry that was
 //! restarted knows nothing; so a site is found again soon after its registry has come back.
-//! Of several, those that are away are asked now and then whether they are back.
+//! Of several, those that are away are asked now and then whether they are back (`away`).
 //!
 //! Where several registries are known, what the others say counts as well (`witnesses`).
 //!
@@ -34,6 +34,7 @@ use tokio::time::timeout;
 use crate::registry_finder::KnownRegistries;
 use crate::rescue_link::{AddressBook, LinkCharge};
 use crate::trust::{Denied, Trust};
+use away::AwayTable;
 use keeper::{Ask, Keeper};
 use witnesses::Witnesses;
 
@@ -226,15 +227,16 @@ impl RegistryClient {
             address: first.map_or_else(|| NONE_YET.to_owned(), |one| one.to_string()),
             ..RegistryStatus::default()
         });
+        let away = AwayTable::default();
         let client = Self {
             asks,
             status,
             registries: settings.registries.clone(),
-            witnesses: Arc::new(Witnesses::new(settings.clone())),
+            witnesses: Arc::new(Witnesses::new(settings.clone(), away.clone())),
             site: settings.site.clone(),
             wait: settings.exchange_wait,
         };
-        tokio::spawn(Keeper::new(settings, told).run(inbox));
+        tokio::spawn(Keeper::new(settings, told, away).run(inbox));
         client
     }
 
@@ -264,18 +266,22 @@ impl RegistryClient {
         Ok(count > 0)
     }
 
-    /// What members say of each other, as far as they prove that they said so.
+    /// What members say of each other by the registry that we use, as far as they prove that they
+    /// said so. What the others tell is noted by each search.
     ///
     /// # Errors
     /// When no registry tells.
     ///
     /// Cancel safety: dropped half-way, nothing is lost.
     pub async fn accusations(&self) -> Result<Vec<Accusation>, DirectoryError> {
-        let Reply::Said(mut said) = self.ask(Request::Accusations).await? else {
-            return Err(self.wrong_kind());
-        };
-        said.extend(self.witnesses.said());
-        Ok(said)
+        match self.ask(Request::Accusations).await? {
+            Reply::Said(said) => Ok(said),
+            Reply::Registered(_)
+            | Reply::Removed(_)
+            | Reply::Found(_)
+            | Reply::Noted(_)
+            | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
     }
 
     async fn ask(&self, request: Request) -> Result<Reply, DirectoryError> {

@@ -1,6 +1,8 @@
 //! A closed community over real sockets: who is let in, and what is believed (M1, M2).
 #![allow(clippy::unwrap_used)]
 
+#[path = "closed_community/accusations.rs"]
+mod accusations;
 #[path = "closed_community/calls.rs"]
 mod calls;
 #[path = "closed_community/desk.rs"]

@@ -218,6 +218,31 @@ async fn a_registry_that_is_not_needed_shows_its_newest_error_and_is_seen_to_com
     assert_eq!(site.status().last_error, "");
 }
 
+/// The keeper of the connection has never asked it.
+#[tokio::test]
+async fn a_registry_that_a_search_finds_away_is_shown_so_and_seen_to_come_back() {
+    let gone = listeners(1).await.remove(0);
+    let (address, used) = (gone.local_addr().unwrap(), mesh(1).await.remove(0));
+    drop(gone);
+    let known = fixed(vec![used.address, address]);
+    let mut settings = RegistryClientSettings::new(known, name("www.a.com"), open(), 1);
+    settings.retry_delay_min = Duration::from_millis(5);
+    settings.retry_delay_max = Duration::from_millis(40);
+    let site = RegistryClient::start(settings);
+    let state = || site.status().all.remove(1).state;
+    site.register(entry("www.a.com", 100)).await.unwrap();
+    assert_eq!(state(), "ready");
+    assert!(site.search(5).await.unwrap().is_empty());
+    until(async || state() == "away").await;
+    let cause = site.status().all.remove(1).cause;
+    assert!(cause.starts_with("cannot connect to registry"), "{cause}");
+    let listener = TcpListener::bind(address).await.unwrap();
+    let parts = (listener, RegistryServerSettings::default(), open());
+    tokio::spawn(run_with(parts, desk(), std::future::pending()));
+    until(async || state() == "ready").await;
+    assert_eq!(site.status().address, used.address.to_string());
+}
+
 #[tokio::test]
 async fn nobody_but_a_peer_may_link_itself() {
     let registry = mesh(1).await.remove(0);

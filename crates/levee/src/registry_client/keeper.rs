@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use super::away::{AwayRegistries, Probed};
+use super::away::{AwayRegistries, AwayTable, Contact, Probed};
 use super::exchange::Exchange;
 use super::{DirectoryError, NONE_YET, RegistryClientSettings};
 
@@ -37,6 +37,7 @@ pub(super) struct Keeper {
     /// The next pause after a failure. It is short again when a connection gave a second answer.
     delay: Duration,
     away: AwayRegistries,
+    table: AwayTable,
     /// Until then a refused offer is not made again by ourselves.
     offers_from: Option<Instant>,
 }
@@ -47,17 +48,11 @@ enum Offered {
     No,
 }
 
-/// Whether the registry says anything at all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Contact {
-    Answers,
-    Away,
-}
-
 impl Keeper {
     pub(super) fn new(
         settings: RegistryClientSettings,
         status: watch::Sender<RegistryStatus>,
+        table: AwayTable,
     ) -> Self {
         Self {
             random: Random::from_seed(settings.seed),
@@ -69,7 +64,8 @@ impl Keeper {
             offered: Offered::No,
             refusal: None,
             used: None,
-            away: AwayRegistries::new(),
+            away: AwayRegistries::new(table.clone()),
+            table,
             offers_from: None,
         }
     }
@@ -86,6 +82,8 @@ impl Keeper {
                 },
                 () = lapse(&mut self.exchange) => self.lose(),
                 Ok(()) = self.settings.registries.changed() => self.tell_places(),
+                // A witness tells as well who is away.
+                () = self.table.changed() => self.tell_places(),
                 () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {
                     self.offer_again().await;
                 }
@@ -107,7 +105,7 @@ impl Keeper {
     fn note_probe(&mut self, (registry, result): Probed) {
         match result {
             Ok(()) => {
-                if self.away.forget(registry) {
+                if self.away.is_back(registry) {
                     info!(%registry, "registry answers again");
                 }
                 let is_connected = self.status.borrow().connected;

@@ -12,7 +12,7 @@
 //! not name.
 //!
 //! A connection is made for each question, since registries have room for as many as they have
-//! members. One that does not answer is left alone for growing pauses. Which entries belong into an
+//! members. One that does not answer is left alone (`away`). Which entries belong into an
 //! answer is decided in `levee_registry`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,8 +28,8 @@ use levee_wire::registry::{Accusation, Entry, Reply, Request, Search};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
+use super::away::AwayTable;
 use super::exchange::Exchange;
-use super::keeper::Contact;
 use super::{DirectoryError, RegistryClientSettings};
 use crate::trust::{Denied, Missed, unix_now};
 
@@ -37,26 +37,17 @@ use crate::trust::{Denied, Missed, unix_now};
 pub(super) struct Witnesses {
     settings: RegistryClientSettings,
     memory: Arc<Shared<Memory>>,
+    away: AwayTable,
 }
 
 #[derive(Default)]
 struct Memory {
-    /// Registries that did not answer.
-    away: BTreeMap<SocketAddr, Rest>,
     /// Who is left out by whom, and since when.
     missed: BTreeMap<SocketAddr, BTreeMap<HostName, Instant>>,
     /// What we have registered.
     offer: Option<Offer>,
-    /// What members say of each other, as the others told it last.
-    said: Vec<Accusation>,
     /// Who is asked first, where there are more than are asked at once.
     turn: usize,
-}
-
-/// How long a registry is left alone.
-struct Rest {
-    until: Instant,
-    pause: Duration,
 }
 
 /// What we have registered at the registry that we use.
@@ -116,10 +107,12 @@ impl Memory {
 }
 
 impl Witnesses {
-    pub(super) fn new(settings: RegistryClientSettings) -> Self {
+    /// `away` is also where the one that we use is noted.
+    pub(super) fn new(settings: RegistryClientSettings, away: AwayTable) -> Self {
         Self {
             settings,
             memory: Arc::default(),
+            away,
         }
     }
 
@@ -156,7 +149,6 @@ impl Witnesses {
             offer: self.settled_offer(),
         };
         let mut answers = BTreeMap::from([(asked, found)]);
-        let mut said = Vec::new();
         for (registry, testimony) in self.ask(asked, question).await {
             if testimony.our_entry == OurEntry::Told {
                 let what = format!("registration at registry {asked}");
@@ -164,9 +156,8 @@ impl Witnesses {
                 self.settings.trust.refuse(&what, why);
             }
             answers.insert(registry, testimony.found);
-            said.extend(testimony.said);
+            self.settings.trust.note_accusations(testimony.said);
         }
-        self.memory.with(|memory| memory.said = said);
         let mut all = match self.settings.trust.is_closed() {
             true => newest(answers.values().flatten().cloned()),
             // Nothing is signed: who is found there is added, and nobody's word replaced.
@@ -186,11 +177,6 @@ impl Witnesses {
     pub(super) async fn tell(&self, asked: SocketAddr, accusation: Accusation) {
         // It is said again in the next period.
         self.ask(asked, Question::Hear(Box::new(accusation))).await;
-    }
-
-    /// What members say of each other, as the others told it in the last search.
-    pub(super) fn said(&self) -> Vec<Accusation> {
-        self.memory.with(|memory| memory.said.clone())
     }
 
     /// The entry of `site`, which `asked` does not know.
@@ -242,17 +228,27 @@ impl Witnesses {
             asking.spawn(async move {
                 let wait = settings.exchange_wait / 2;
                 let testimony = timeout(wait, question.put(&settings, registry)).await;
-                (registry, testimony.ok().and_then(Result::ok))
+                let late = Err(DirectoryError::TimedOut { registry, wait });
+                (registry, testimony.unwrap_or(late))
             });
         }
         let mut testimonies = Vec::new();
         while let Some(Ok((registry, testimony))) = asking.join_next().await {
-            let contact = match testimony {
-                Some(_) => Contact::Answers,
-                None => Contact::Away,
-            };
-            self.note(registry, contact);
-            testimonies.extend(testimony.map(|testimony| (registry, testimony)));
+            match testimony {
+                Ok(testimony) => {
+                    self.away.forget(registry);
+                    testimonies.push((registry, testimony));
+                }
+                // Whoever refuses is there.
+                Err(DirectoryError::Refused { .. }) => {
+                    self.away.forget(registry);
+                }
+                Err(error) => {
+                    let pauses = (self.settings.retry_delay_min, REST_MAX);
+                    self.away
+                        .failed_in_search(registry, error.to_string(), pauses);
+                }
+            }
         }
         testimonies
     }
@@ -260,36 +256,16 @@ impl Witnesses {
     /// Whom to ask beside `asked`, in turns where there are many.
     fn others(&self, asked: SocketAddr) -> Vec<SocketAddr> {
         let mut others = self.settings.registries.borrow().registries.clone();
-        let now = Instant::now();
+        self.away.keep(&others);
         self.memory.with(|memory| {
-            memory.away.retain(|place, _| others.contains(place));
             memory.missed.retain(|place, _| others.contains(place));
-            others.retain(|place| {
-                let rests = memory.away.get(place).is_some_and(|rest| now < rest.until);
-                *place != asked && !rests
-            });
+            others.retain(|place| *place != asked && !self.away.spares_searches(*place));
             let first = memory.turn % others.len().max(1);
             others.rotate_left(first);
             memory.turn = memory.turn.wrapping_add(1);
         });
         others.truncate(WITNESSES_MAX);
         others
-    }
-
-    /// Remembers whether a registry answered.
-    fn note(&self, registry: SocketAddr, contact: Contact) {
-        let (shortest, longest) = (self.settings.retry_delay_min, REST_MAX);
-        self.memory.with(|memory| match contact {
-            Contact::Answers => {
-                memory.away.remove(&registry);
-            }
-            Contact::Away => {
-                let before = memory.away.get(&registry);
-                let pause = before.map_or(shortest, |rest| (rest.pause * 2).min(longest));
-                let until = Instant::now() + pause;
-                memory.away.insert(registry, Rest { until, pause });
-            }
-        });
     }
 }
 
@@ -393,5 +369,5 @@ const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// Asked beside the one that we use: of five registries one honest one is enough each time, and of
 /// more each has its turn.
 const WITNESSES_MAX: usize = 4;
-/// One that is gone for good makes a search wait once a minute at most.
+/// One that is there and never says anything of use makes a search wait once a minute at most.
 const REST_MAX: Duration = Duration::from_secs(60);

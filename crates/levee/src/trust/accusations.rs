@@ -90,16 +90,30 @@ impl Trust {
 
     /// Whether enough members accuse this one.
     pub fn is_left_out(&self, member: &HostName) -> bool {
-        self.accusations.with(|said| said.are_believed_of(member))
+        self.said_now(|said| said.are_believed_of(member))
     }
 
-    /// Keeps what members say of each other now, for the status.
-    pub fn note_accusations(&self, said: Vec<Accusation>) {
-        let mut accusations = Accusations::default();
-        for accusation in said {
-            accusations.hear(Clock.now(), unix_now().0, accusation);
-        }
-        self.accusations.replace(accusations);
+    /// Takes what a registry tells of what members say of each other. Each word holds until a newer
+    /// one of the same member takes its place, until it expires, or until who said it is no member
+    /// any more: that a registry is silent about it lifts nothing.
+    pub fn note_accusations(&self, told: Vec<Accusation>) {
+        self.said_now(|said| {
+            for accusation in told {
+                said.hear(Clock.now(), unix_now().0, accusation);
+            }
+            let gone = self.gone_accusers(said);
+            if !gone.is_empty() {
+                said.forget(&gone);
+            }
+        });
+    }
+
+    /// What members say of each other and what has not expired.
+    pub(super) fn said_now<R>(&self, ask: impl FnOnce(&mut Accusations) -> R) -> R {
+        self.accusations.with(|said| {
+            said.expire(Clock.now());
+            ask(said)
+        })
     }
 }
 

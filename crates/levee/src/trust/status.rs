@@ -29,7 +29,7 @@ impl Trust {
                 at: one.at.0 / 1000,
             })
             .collect();
-        status.accusations = self.accusations.with(|said| accusations(said));
+        status.accusations = self.said_now(|said| accusations(said));
         status.list_trouble = self.list_trouble().unwrap_or_default();
         Some(status)
     }
