@@ -10,6 +10,7 @@
 //!  diversion   whether visitors are sent elsewhere
 //!  neighbours  the same, at members who help the same origin; reports to it
 //!  expelled    who altered something: kept in the state folder
+//!  pardons     who was forgiven: kept there as well
 //!  accuser     tells the community whom we have expelled, and hears whom others have
 //! ```
 //!
@@ -21,6 +22,7 @@ mod expelled;
 mod inspector;
 mod look;
 mod neighbours;
+mod pardons;
 mod permits;
 mod returns;
 mod scene;
@@ -35,18 +37,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use levee_control::{Input, Look};
-use levee_net::Shared;
 use levee_observe::{ExpelledStatus, IntegrityStatus};
 use levee_proxy::{Fetcher, Publisher};
 use levee_trust::{Identity, PublicKey, Purpose};
 use levee_vocab::{HostName, LinkId, WebAddress};
 use tokio::sync::{mpsc, watch};
 
-use accuser::Pardon;
 pub use accuser::keep_accusations;
 pub use expelled::{Expelled, ExpelledList};
 pub use inspector::{Inspector, InspectorParts};
 pub use neighbours::{ReportLine, watch_neighbours};
+pub use pardons::{Pardon, PardonList};
 pub use permits::{PermitFault, origin_key};
 pub use returns::watch_orphans;
 pub use scene::{Scene, SceneBoard};
@@ -65,8 +66,7 @@ pub struct IntegrityOffice {
     fetcher: Fetcher,
     accepts_key: AcceptsKey,
     expelled: ExpelledList,
-    /// Who was forgiven, as long as no registry knows.
-    pardons: Shared<Vec<Pardon>>,
+    pardons: PardonList,
     /// Counts what there is to tell the community.
     news: watch::Sender<u64>,
     looks: LookCounts,
@@ -113,7 +113,7 @@ impl IntegrityOffice {
     /// rescue servers report comes out of the receiver.
     ///
     /// # Errors
-    /// A sentence for the operator, where the list of the expelled is no good.
+    /// A sentence for the operator, where the list of the expelled or of pardons is no good.
     pub fn open(
         trust: &Arc<Trust>,
         (site, permit): (WebAddress, Duration),
@@ -137,7 +137,7 @@ impl IntegrityOffice {
             fetcher,
             accepts_key: Box::new(accepts_key),
             expelled: ExpelledList::of(state)?,
-            pardons: Shared::default(),
+            pardons: PardonList::of(state)?,
             news: watch::Sender::default(),
             looks: LookCounts::default(),
             reports,
@@ -191,8 +191,13 @@ impl IntegrityOffice {
     /// # Errors
     /// A sentence for the operator.
     pub fn forgive(&self, member: &HostName) -> Result<String, String> {
+        if !self.expelled.names().contains(member) {
+            return Err(format!("{member} is not expelled"));
+        }
+        // First: a crash between the two must not leave our accusation standing with nobody to take
+        // it back.
+        self.pardon(member)?;
         self.expelled.forgive(member)?;
-        self.pardon(member);
         // The Brain task is gone only when the server stops.
         let _ = self.events.blocking_send(self.expelled_input());
         Ok(format!("{member} is forgiven, and may be asked again"))
@@ -233,9 +238,11 @@ impl fmt::Debug for IntegrityOffice {
     }
 }
 
-/// A line of the list of the expelled, for `crate::fuzzing`.
+/// A line of the lists of the expelled and of pardons, for `crate::fuzzing`.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn fuzzed_line(line: &str) {
     let read = expelled::parse(line);
     assert!(read.is_none() || !line.contains('\n'));
+    let read = pardons::parse(line);
+    assert!(read.is_none() || line.contains(' '));
 }

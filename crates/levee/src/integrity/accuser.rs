@@ -22,20 +22,9 @@ use levee_wire::registry::{Accusation, Sight};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Expelled, IntegrityOffice, unix_now};
+use super::{Expelled, IntegrityOffice, Pardon, unix_now};
 use crate::registry_client::RegistryClient;
 use crate::trust::Trust;
-
-/// What was taken back. It is said for as long as the accusation would count, since a registry that
-/// has heard it may be restarted, or keep it to itself.
-#[derive(Clone, Debug)]
-pub(super) struct Pardon {
-    pub(super) member: HostName,
-    pub(super) stamp: u64,
-}
-
-/// Pardons that are said at most; the accusation ends by itself, too.
-pub(super) const PARDONS_MAX: usize = 64;
 
 /// Says and hears accusations until the server stops, every `period` and when there is news.
 ///
@@ -77,26 +66,23 @@ impl IntegrityOffice {
             let counts = age_of(stamp) < ACCUSATION_LIFETIME;
             counts.then(|| trust.accusation(names(&one.member), stamp, Some(sight)))
         });
-        let pardons = self.pardons.with(|pardons| {
-            pardons.retain(|pardon| age_of(pardon.stamp) < ACCUSATION_LIFETIME);
-            pardons.clone()
-        });
-        let pardons = pardons
+        let pardons = self
+            .pardons
+            .at(unix_now().0)
             .into_iter()
             .map(|pardon| trust.accusation(names(&pardon.member), pardon.stamp, None));
         expelled.chain(pardons).collect()
     }
 
-    /// Takes back what we have said of a member.
-    pub(super) fn pardon(&self, member: &HostName) {
+    /// Takes back what we have said of a member. Blocks for the disk.
+    ///
+    /// # Errors
+    /// When that cannot be kept over a restart: then it is not taken back either.
+    pub(super) fn pardon(&self, member: &HostName) -> Result<(), String> {
         let (member, stamp) = (member.clone(), unix_now().0);
-        self.pardons.with(|pardons| {
-            pardons.retain(|pardon| pardon.member != member);
-            pardons.push(Pardon { member, stamp });
-            let surplus = pardons.len().saturating_sub(PARDONS_MAX);
-            pardons.drain(..surplus);
-        });
+        self.pardons.add(Pardon { member, stamp })?;
         self.news.send_modify(|news| *news += 1);
+        Ok(())
     }
 }
 

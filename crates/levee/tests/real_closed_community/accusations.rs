@@ -119,6 +119,7 @@ fn who_alters_pages_is_expelled_accused_and_when_two_say_so_left_out_until_it_is
     assert!(metrics.contains("levee_accusations{standing=\"left_out\"} 2"));
 
     // The operator looks, and forgives.
+    let old = accuse(&stage, (ORIGIN, LIAR), sight());
     let admin = origin.face.0.to_string();
     let told = stage.levee(&["community", "expelled", "--admin", &admin]);
     assert!(told.starts_with("www.liar.example since 20"), "{told}");
@@ -135,7 +136,18 @@ fn who_alters_pages_is_expelled_accused_and_when_two_say_so_left_out_until_it_is
         .loses_words("/trust/accusations", "\"left_out\":true");
     assert!(found(&stage, RESCUE, &another).contains(LIAR));
     crowd.meets(1, VisitEnd::Right);
-    drop((crowd, helper));
+    drop((crowd, helper, origin, one));
+    is_forgiven_after_a_restart(&stage, old);
+}
+
+/// The origin was ended, and its registry: that one hears the `old` word again, and the origin
+/// takes it back once more.
+fn is_forgiven_after_a_restart(stage: &Stage, old: Accusation) {
+    let registry = stage.starts_registry("registry", &[]);
+    assert_eq!(says(stage, ORIGIN, &registry, old), "1 200 OK 1");
+    registry.face.reaches_words("/trust/accusations", ORIGIN);
+    let _origin = origin(stage, registry.at, LOOKS);
+    registry.face.loses_words("/trust/accusations", ORIGIN);
 }
 
 #[test]
