@@ -14,18 +14,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use levee_control::{
-    Brain, CallRefusal, DrillOrder, DrillRefusal, DrillStop, Input, LinkLoss, OriginPhase,
-    OriginRoute, Output, Parameters, Reason, RoutePlan,
+    Brain, CallRefusal, DrillOrder, DrillRefusal, DrillStop, Input, LinkLoss, Output, Parameters,
+    Reason, RoutePlan,
 };
 use levee_net::Clock;
 use levee_observe::StatusBoard;
-use levee_proxy::{Front, MissingCopy, Space};
-use levee_vocab::{LinkId, Timestamp, WebAddress};
+use levee_proxy::{Front, MissingCopy};
+use levee_vocab::{LinkId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::community::Community;
 use crate::drill::DrillOffice;
+use crate::ended_rescues::forget_ended;
 use crate::figures::{Figures, Surroundings};
 use crate::integrity::SceneBoard;
 use crate::link_meter::LinkMeter;
@@ -309,36 +310,7 @@ impl BrainTask {
         let plan = self.brain.plan();
         self.front.publish(&plan, &shares);
         let before = self.plans.send_replace(Arc::clone(&plan));
-        self.forget_ended(&before, &plan);
-    }
-
-    /// Objects of an origin whose rescue is over make room for others. A new rescue of the same
-    /// origin begins with nothing: what was purged while there was no link is still here.
-    fn forget_ended(&self, before: &RoutePlan, now: &RoutePlan) {
-        let is_served = |plan: &RoutePlan, origin: &OriginRoute| {
-            let mut origins = plan.hosts.origins.iter();
-            origins.any(|other| {
-                other.origin == origin.origin
-                    && matches!(
-                        other.phase,
-                        OriginPhase::Live
-                            | OriginPhase::Orphaned { .. }
-                            | OriginPhase::Ending { .. }
-                    )
-            })
-        };
-        let is_live = |plan: &RoutePlan, origin: &OriginRoute| {
-            let mut origins = plan.hosts.origins.iter();
-            origins.any(|other| other.link == origin.link && other.phase == OriginPhase::Live)
-        };
-        let ended = before.hosts.origins.iter();
-        let ended = ended.filter(|origin| is_served(before, origin) && !is_served(now, origin));
-        let began = now.hosts.origins.iter();
-        let began = began.filter(|origin| is_live(now, origin) && !is_live(before, origin));
-        for origin in ended.chain(began) {
-            let WebAddress { host, port } = origin.origin.clone();
-            self.figures.fetcher.forget(&Space::Origin(host, port));
-        }
+        forget_ended(&self.figures.fetcher, &before, &plan);
     }
 
     fn remember(&self) -> Remembered {

@@ -13,6 +13,7 @@ pub mod community_desk;
 pub mod community_socket;
 pub mod dns;
 pub mod drill;
+mod ended_rescues;
 pub mod exchange;
 pub mod explain;
 pub mod figures;

@@ -179,9 +179,9 @@ impl Fetcher {
         lock(&self.shared.integrity.keys).get(space).cloned()
     }
 
-    /// Forgets the key of an origin.
-    pub fn forget_key(&self, space: &Space) {
-        lock(&self.shared.integrity.keys).remove(space);
+    /// Forgets the keys of all origins but those that `is_kept` names.
+    pub fn keep_keys(&self, is_kept: impl Fn(&Space) -> bool) {
+        lock(&self.shared.integrity.keys).retain(|space, _| is_kept(space));
     }
 }
 
