@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use named::{dig, dig_with};
-use stage::{Community, LARGE, ORIGIN, SITE, SMALL, ZONE, until};
+use stage::{Community, LARGE, ORIGIN, OWN_PAGE, SITE, SMALL, ZONE, until};
 
 /// Answers of which the first addresses are counted.
 const ANSWERS: usize = 200;
@@ -78,9 +78,12 @@ fn the_name_follows_the_load_and_goes_on_when_its_origin_is_killed() {
     until("they come back with the crowd", || {
         addresses(secondary).len() > 1
     });
+    until("one of them holds the page", || {
+        [LARGE, SMALL].iter().any(|one| community.shows_page(one))
+    });
     community.kill_origin();
     until("a rescue server goes on without it", || {
-        community.is_orphaned()
+        [LARGE, SMALL].iter().any(|one| community.goes_on(one))
     });
     let left = addresses(secondary);
     assert!(left.len() > 1 && left.contains(&ORIGIN.into()), "{left:?}");
@@ -89,6 +92,62 @@ fn the_name_follows_the_load_and_goes_on_when_its_origin_is_killed() {
         left.iter().any(|address| community.shows_page(address))
     });
     assert_eq!(community.strays(), 0, "somebody used a rotated name");
+}
+
+/// A 503 that says when to come again.
+fn is_refusal(answer: &str) -> bool {
+    let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();
+    head.starts_with("http/1.1 503 ") && head.contains("\r\nretry-after: ")
+}
+
+/// Nobody can take a dead origin's rescue servers out of its name, so they are asked by it for as
+/// long as BIND has the records.
+#[test]
+fn by_the_name_of_a_killed_origin_there_are_its_pages_while_it_permits_and_then_a_503() {
+    let mut community = Community::start_with("[integrity]\npermit = \"20 s\"\n");
+    let secondary = community.secondary.address();
+    let _crowd = community.crowd();
+    let (all, helpers) = ([ORIGIN, LARGE, SMALL], [LARGE, SMALL]);
+    until("both rescue servers enter the name", || {
+        addresses(secondary) == all
+    });
+    until("both hold the page", || {
+        helpers.iter().all(|one| community.shows_page(one))
+    });
+    community.kill_origin();
+    for helper in helpers {
+        until("it goes on without its origin", || {
+            community.goes_on(helper)
+        });
+    }
+    let mut held = 0;
+    until("the permit ends", || {
+        assert_eq!(addresses(secondary), all);
+        let mut visit = |helper: &&str| {
+            let was_permitted = community.goes_on(helper);
+            let answer = community.visit(helper, "/");
+            let is_page = answer.starts_with("HTTP/1.1 200") && answer.contains("Hello hello");
+            assert!(is_page || is_refusal(&answer), "{answer}");
+            let is_permitted = was_permitted && community.goes_on(helper);
+            assert!(is_page || !is_permitted, "{answer}");
+            held += usize::from(is_page && is_permitted);
+            is_refusal(&answer)
+        };
+        helpers.iter().filter(|helper| visit(helper)).count() == helpers.len()
+    });
+    println!("held pages while it was permitted: {held}");
+    assert!(held > 0);
+    assert_eq!(addresses(secondary), all);
+    for (helper, path) in helpers
+        .iter()
+        .flat_map(|helper| ["/", "/other.html", "/own.html"].map(|path| (helper, path)))
+    {
+        let answer = community.visit(helper, path);
+        assert!(is_refusal(&answer), "{helper} {path}: {answer}");
+        assert!(!answer.contains(OWN_PAGE), "{answer}");
+    }
+    // Their own visitors are served all the while.
+    assert!(community.visit_large().contains(OWN_PAGE));
 }
 
 /// The zone file is read at a reload; what the rescue has put in stays, and so does the old zone

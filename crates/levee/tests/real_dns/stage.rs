@@ -26,6 +26,11 @@ pub const SITE: &str = "www.site.test";
 pub const ORIGIN: &str = "127.0.0.1";
 pub const LARGE: &str = "127.0.0.2";
 pub const SMALL: &str = "127.0.0.3";
+/// What the sites of the rescue servers themselves show.
+pub const OWN_PAGE: &str = "a page of the rescue server itself";
+/// The folders of pages, of the origin and of its rescue servers.
+const OURS: &str = "public";
+const THEIRS: &str = "theirs";
 /// Where their names lead.
 const NOWHERE: &str = "127.0.0.9";
 
@@ -66,13 +71,22 @@ pub struct Community {
 
 impl Community {
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// With these further tables in the settings of the origin.
+    pub fn start_with(more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        std::fs::create_dir(path.join("public")).unwrap();
+        for folder in [OURS, THEIRS] {
+            std::fs::create_dir(path.join(folder)).unwrap();
+        }
         let page = format!("<!doctype html><p>Hello{}", " hello".repeat(PAGE_BYTES / 6));
         for (name, text) in [
             ("public/index.html", page.as_str()),
             ("public/other.html", "another page"),
+            ("theirs/index.html", OWN_PAGE),
+            ("theirs/own.html", OWN_PAGE),
             ("site.zone", ZONE),
             ("hosts", &hosts()),
         ] {
@@ -84,7 +98,7 @@ impl Community {
         let (name_server, secondary) = (free_address(), free_address());
         let dns = format!(
             "[dns]\nlisten = \"{name_server}\"\nzone_file = \"site.zone\"\nttl = \"1 s\"\n\
-             secondaries = [\"{secondary}\"]\nweighted = true\n"
+             secondaries = [\"{secondary}\"]\nweighted = true\n{more}"
         );
         let site = |name: &str, address: &str, port: u16, rate: u32, more: &str| {
             let text = settings(name, (address, port), place, rate) + more;
@@ -138,6 +152,7 @@ impl Community {
         Crowd { is_over, visitors }
     }
 
+    /// SIGKILL.
     pub fn kill_origin(&mut self) {
         self.origin.kill();
     }
@@ -149,7 +164,17 @@ impl Community {
 
     /// Whether a visitor who comes by the site's name to `address` gets its page.
     pub fn shows_page(&self, address: &str) -> bool {
-        ask((address, self.port), SITE, "/").contains("Hello hello")
+        self.visit(address, "/").contains("Hello hello")
+    }
+
+    /// What a visitor gets who comes by the site's name to `address`.
+    pub fn visit(&self, address: &str, path: &str) -> String {
+        ask((address, self.port), SITE, path)
+    }
+
+    /// What a visitor gets who wants the site of the large rescue server itself.
+    pub fn visit_large(&self) -> String {
+        ask((LARGE, self.port), "large.example", "/")
     }
 
     /// Whether a visitor who was redirected to the large rescue server gets the page at `path`.
@@ -181,13 +206,14 @@ impl Community {
         number(&self.origin.status(), "/lifetime/copies/sent/held")
     }
 
-    /// Whether a rescue server goes on without the origin, as that permitted.
-    pub fn is_orphaned(&self) -> bool {
-        let until = |server: &Levee| server.status()["origins"][0]["orphaned_until"].as_f64();
-        let servers = [&self.large, &self.small];
-        servers
-            .into_iter()
-            .any(|one| until(one).unwrap_or_default() > 0.0)
+    /// Whether the rescue server at `address` goes on without the origin, as that permitted.
+    pub fn goes_on(&self, address: &str) -> bool {
+        let server = match address == LARGE {
+            true => &self.large,
+            false => &self.small,
+        };
+        let until = server.status()["origins"][0]["orphaned_until"].as_f64();
+        until.unwrap_or_default() > 0.0
     }
 
     /// Has the origin read its settings again: whether it did, and what it said.
@@ -220,8 +246,9 @@ fn hosts() -> String {
 }
 
 fn settings(name: &str, (address, port): (&str, u16), registry: u16, rate: u32) -> String {
+    let folder = if name == SITE { OURS } else { THEIRS };
     format!(
-        "[site]\nname = \"{name}\"\nlisten = [\"{address}:{port}\"]\nfolder = \"public\"\n\
+        "[site]\nname = \"{name}\"\nlisten = [\"{address}:{port}\"]\nfolder = \"{folder}\"\n\
          [link]\nrate = \"{rate} kB/s\"\n[community]\nregistry = \"127.0.0.1:{registry}\"\n\
          address = \"{address}\"\nrescue_listen = \"{address}:0\"\nallow_private = true\n\
          alias_domain = \"aliases.test\"\n[rescue]\ninterval = \"200 ms\"\nlow_intervals = 5\n\
