@@ -259,11 +259,18 @@ impl RegistryClient {
     /// Cancel safety: dropped half-way, it may be known or not.
     pub async fn accuse(&self, accusation: Accusation) -> Result<bool, DirectoryError> {
         let accuse = Request::Accuse(Box::new(accusation.clone()));
-        let Reply::Noted(count) = self.ask(accuse).await? else {
-            return Err(self.wrong_kind());
+        let result = match self.ask(accuse).await {
+            Ok(Reply::Noted(count)) => Ok(count > 0),
+            Ok(_) => return Err(self.wrong_kind()),
+            Err(refusal @ DirectoryError::Refused { .. }) => Err(refusal),
+            Err(error) => return Err(error),
         };
-        self.witnesses.tell(self.registry(), accusation).await;
-        Ok(count > 0)
+        let is_heard = self.witnesses.tell(self.registry(), accusation).await;
+        match result {
+            // One that refuses is not all of them.
+            Err(_) if is_heard => Ok(true),
+            result => result,
+        }
     }
 
     /// What members say of each other by the registry that we use, as far as they prove that they
@@ -281,6 +288,19 @@ impl RegistryClient {
             | Reply::Found(_)
             | Reply::Noted(_)
             | Reply::Refused(_) => Err(self.wrong_kind()),
+        }
+    }
+
+    /// What the registry that we use finds; nothing where it refuses, and why: others may know.
+    async fn find(
+        &self,
+        request: Request,
+    ) -> Result<(Vec<Entry>, Option<DirectoryError>), DirectoryError> {
+        match self.ask(request).await {
+            Ok(Reply::Found(entries)) => Ok((entries, None)),
+            Ok(_) => Err(self.wrong_kind()),
+            Err(refusal @ DirectoryError::Refused { .. }) => Ok((Vec::new(), Some(refusal))),
+            Err(error) => Err(error),
         }
     }
 
@@ -314,18 +334,26 @@ impl RegistryClient {
 /// Dropped half-way, an exchange that has begun is finished, and its result thrown away.
 impl Directory for RegistryClient {
     async fn register(&self, entry: Entry) -> Result<Duration, DirectoryError> {
-        let request = Request::Register(entry.clone());
-        let Reply::Registered(lifetime) = self.ask(request).await? else {
-            return Err(self.wrong_kind());
+        self.witnesses.note_offered(&entry);
+        let lifetime = match self.ask(Request::Register(entry.clone())).await {
+            Ok(Reply::Registered(lifetime)) => lifetime,
+            Ok(_) => return Err(self.wrong_kind()),
+            Err(refusal @ DirectoryError::Refused { .. }) => {
+                let elsewhere = self.witnesses.register(self.registry(), &entry).await;
+                elsewhere.ok_or(refusal)?
+            }
+            Err(error) => return Err(error),
         };
-        self.witnesses.note_registered(&entry);
+        self.witnesses.note_registered(self.registry(), lifetime);
         Ok(lifetime)
     }
 
     async fn deregister(&self, site: HostName) -> Result<(), DirectoryError> {
         self.witnesses.note_left();
-        let farewell = Request::Deregister(Farewell::new(site));
-        let Reply::Removed(_) = self.ask(farewell).await? else {
+        let farewell = self.ask(Request::Deregister(Farewell::new(site.clone())));
+        let result = farewell.await;
+        self.witnesses.leave(self.registry(), &site).await;
+        let Reply::Removed(_) = result? else {
             return Err(self.wrong_kind());
         };
         Ok(())
@@ -340,21 +368,26 @@ impl Directory for RegistryClient {
             per_domain: Some(PER_DOMAIN_MAX),
             ..Search::default()
         };
-        let Reply::Found(entries) = self.ask(Request::Search(search.clone())).await? else {
-            return Err(self.wrong_kind());
-        };
+        let (entries, refusal) = self.find(Request::Search(search.clone())).await?;
         let found = (self.registry(), entries);
         let entries = self.witnesses.compare(found, &search).await;
-        Ok(entries.into_iter().map(candidate).collect())
+        match refusal {
+            Some(refusal) if entries.is_empty() => Err(refusal),
+            Some(_) | None => Ok(entries.into_iter().map(candidate).collect()),
+        }
     }
 
     async fn lookup(&self, site: HostName) -> Result<Option<Entry>, DirectoryError> {
-        let Reply::Found(entries) = self.ask(Request::Query(site.clone())).await? else {
-            return Err(self.wrong_kind());
-        };
-        match entries.into_iter().find(|entry| entry.site.host == site) {
-            Some(entry) => Ok(Some(entry)),
-            None => Ok(self.witnesses.look_up(self.registry(), &site).await),
+        let (entries, refusal) = self.find(Request::Query(site.clone())).await?;
+        if let Some(entry) = entries.into_iter().find(|entry| entry.site.host == site) {
+            return Ok(Some(entry));
+        }
+        match (
+            self.witnesses.look_up(self.registry(), &site).await,
+            refusal,
+        ) {
+            (None, Some(refusal)) => Err(refusal),
+            (found, _) => Ok(found),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee::registry_client::{Directory, RegistryClient, RegistryClientSettings};
+use levee::registry_client::{Directory, DirectoryError, RegistryClient, RegistryClientSettings};
 use levee::registry_finder::fixed;
 use levee::registry_server::{RegistryServerSettings, StatusDesk, desk, run_with};
 use levee::settings::TrustSettings;
@@ -155,6 +155,58 @@ async fn whom_only_one_of_the_registries_knows_is_found_all_the_same() {
     assert_eq!(site.status().address, one.address.to_string());
     assert_eq!(site.search(5).await.unwrap().len(), 1);
     assert!(site.lookup(name("www.c.com")).await.unwrap().is_none());
+}
+
+/// A registry that has an excuse for everybody, as one that is full has, or one that lies.
+async fn refuser() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let (reader, mut writer) = stream.into_split();
+                let mut lines = BufReader::new(reader).lines();
+                while let Ok(Some(line)) = lines.next_line().await {
+                    let number = line.split(' ').next().unwrap_or_default();
+                    let refusal = format!("{number} 503 Full\n");
+                    writer.write_all(refusal.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_registry_that_refuses_everything_costs_nobody_anything() {
+    let (refuser, registry) = (refuser().await, mesh(1).await.remove(0));
+    let alone = client(vec![refuser], "www.a.com");
+    for error in [
+        alone.register(entry("www.a.com", 100)).await.unwrap_err(),
+        alone.search(5).await.unwrap_err(),
+        alone.lookup(name("www.b.com")).await.unwrap_err(),
+    ] {
+        assert!(
+            matches!(error, DirectoryError::Refused { .. }),
+            "{error}: not a refusal"
+        );
+    }
+    let other = client(vec![registry.address], "www.b.com");
+    other.register(entry("www.b.com", 100)).await.unwrap();
+    let site = client(vec![refuser, registry.address], "www.a.com");
+    site.register(entry("www.a.com", 100)).await.unwrap();
+    assert!(other.lookup(name("www.a.com")).await.unwrap().is_some());
+    assert_eq!(site.search(5).await.unwrap().len(), 1);
+    assert!(site.lookup(name("www.b.com")).await.unwrap().is_some());
+    assert_eq!(site.status().address, refuser.to_string());
+    assert!(
+        site.status().last_error.contains("503"),
+        "{:?}",
+        site.status()
+    );
+    // Who leaves is forgotten at once, wherever it was known.
+    assert!(site.deregister(name("www.a.com")).await.is_err());
+    assert!(other.lookup(name("www.a.com")).await.unwrap().is_none());
 }
 
 #[tokio::test]

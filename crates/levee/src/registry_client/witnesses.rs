@@ -9,7 +9,10 @@
 //! named: before that it may be on its way.
 //!
 //! In an open community nothing is signed: there the others only add whom the one that we use does
-//! not name.
+//! not name, where its answer has room left.
+//!
+//! Who refuses us leaves us out in another way: what one refuses is asked of the others all the
+//! same.
 //!
 //! A connection is made for each question, since registries have room for as many as they have
 //! members. One that does not answer is left alone (`away`). Which entries belong into an
@@ -22,9 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::Shared;
-use levee_registry::{best, known_first, missing, newest};
+use levee_registry::{best, filled, known_first, missing, newest};
 use levee_vocab::HostName;
-use levee_wire::registry::{Accusation, Entry, Reply, Request, Search};
+use levee_wire::registry::{Accusation, Entry, Farewell, Reply, Request, Search};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
@@ -50,21 +53,35 @@ struct Memory {
     turn: usize,
 }
 
-/// What we have registered at the registry that we use.
+/// What we register, as it was said last: what is on its way already counts, or an older word could
+/// come after it.
 #[derive(Clone)]
 struct Offer {
     entry: Entry,
-    /// Since when we are registered without a break.
-    since: Instant,
-    /// The calendar when it was said last.
+    /// The calendar when it was said.
     stamp: u64,
+    registered: Option<Registered>,
 }
+
+/// That a registry has taken it.
+#[derive(Clone, Copy)]
+struct Registered {
+    at: SocketAddr,
+    /// Since when there without a break.
+    since: Instant,
+    last: Instant,
+}
+
+/// What came of a question to a registry.
+type Answer = (SocketAddr, Result<Testimony, DirectoryError>);
 
 /// What another registry says.
 struct Testimony {
     found: Vec<Entry>,
     said: Vec<Accusation>,
     our_entry: OurEntry,
+    /// For how long it has taken our registration, if it was asked for that.
+    lifetime: Option<Duration>,
 }
 
 impl Testimony {
@@ -73,6 +90,7 @@ impl Testimony {
             found,
             said: Vec::new(),
             our_entry: OurEntry::Known,
+            lifetime: None,
         }
     }
 }
@@ -116,24 +134,57 @@ impl Witnesses {
         }
     }
 
-    /// We are registered at the registry that we use.
-    pub(super) fn note_registered(&self, entry: &Entry) {
+    /// We are about to register.
+    pub(super) fn note_offered(&self, entry: &Entry) {
         let (entry, stamp) = (entry.clone(), unix_now().0);
         self.memory.with(|memory| {
-            let before = memory.offer.take();
-            let since = before.map_or_else(Instant::now, |before| before.since);
-            let offer = Offer {
+            let registered = memory.offer.take().and_then(|before| before.registered);
+            memory.offer = Some(Offer {
                 entry,
-                since,
                 stamp,
-            };
-            memory.offer = Some(offer);
+                registered,
+            });
         });
     }
 
-    /// We are registered no more.
+    /// The registry `at` has taken what we offered, for `lifetime`.
+    pub(super) fn note_registered(&self, at: SocketAddr, lifetime: Duration) {
+        let now = Instant::now();
+        self.memory.with(|memory| {
+            // Who has left meanwhile is not registered, whatever comes of what was on its way.
+            let Some(offer) = &mut memory.offer else {
+                return;
+            };
+            let unbroken = |one: &Registered| one.at == at && now <= one.last + lifetime;
+            let before = offer.registered.filter(unbroken);
+            let since = before.map_or(now, |before| before.since);
+            let last = now;
+            offer.registered = Some(Registered { at, since, last });
+        });
+    }
+
+    /// Registers us at the others, since `asked` refuses; gives for how long, where one takes us.
+    ///
+    /// Cancel safety: dropped half-way, some may know us and others not.
+    pub(super) async fn register(&self, asked: SocketAddr, entry: &Entry) -> Option<Duration> {
+        let question = Question::Register(Box::new(entry.clone()));
+        let testimonies = self.ask(asked, question).await;
+        testimonies
+            .into_iter()
+            .filter_map(|(_, one)| one.lifetime)
+            .max()
+    }
+
+    /// We leave: nobody is told any more what we have registered.
     pub(super) fn note_left(&self) {
         self.memory.with(|memory| memory.offer = None);
+    }
+
+    /// Tells the others that we leave: they may know us from ourselves, and not from `asked`.
+    ///
+    /// Cancel safety: dropped half-way, some forget us when our registration ends.
+    pub(super) async fn leave(&self, asked: SocketAddr, site: &HostName) {
+        self.ask(asked, Question::Leave(site.clone())).await;
     }
 
     /// What all registries find together, where `asked` has found `found`.
@@ -158,34 +209,44 @@ impl Witnesses {
             answers.insert(registry, testimony.found);
             self.settings.trust.note_accusations(testimony.said);
         }
+        let is_kept = |entry: &Entry| !self.settings.trust.is_left_out(&entry.site.host);
+        let mut first = answers.get(&asked).cloned().unwrap_or_default();
+        first.retain(is_kept);
         let mut all = match self.settings.trust.is_closed() {
             true => newest(answers.values().flatten().cloned()),
             // Nothing is signed: who is found there is added, and nobody's word replaced.
-            false => {
-                let first = answers.get(&asked).map_or(&[][..], Vec::as_slice);
-                known_first(first, answers.values().flatten().cloned())
-            }
+            false => known_first(&first, answers.values().flatten().cloned()),
         };
-        all.retain(|entry| !self.settings.trust.is_left_out(&entry.site.host));
+        all.retain(is_kept);
         self.judge(&answers, &all, search);
-        best(&all, search)
+        match self.settings.trust.is_closed() {
+            true => best(&all, search),
+            false => filled(&first, &all, search),
+        }
     }
 
-    /// Tells the others as well what we say of a member, where `asked` knows it.
+    /// Tells the others as well what we say of a member; whether any of them has heard it. It is
+    /// said again in the next period.
     ///
     /// Cancel safety: dropped half-way, some may know it and others not.
-    pub(super) async fn tell(&self, asked: SocketAddr, accusation: Accusation) {
-        // It is said again in the next period.
-        self.ask(asked, Question::Hear(Box::new(accusation))).await;
+    pub(super) async fn tell(&self, asked: SocketAddr, accusation: Accusation) -> bool {
+        let question = Question::Hear(Box::new(accusation));
+        !self.ask(asked, question).await.is_empty()
     }
 
     /// The entry of `site`, which `asked` does not know.
     ///
     /// Cancel safety: nothing is lost.
     pub(super) async fn look_up(&self, asked: SocketAddr, site: &HostName) -> Option<Entry> {
-        let testimonies = self.ask(asked, Question::Where(site.clone())).await;
-        let entries = testimonies.into_iter().flat_map(|(_, one)| one.found);
-        newest(entries.filter(|entry| entry.site.host == *site)).pop()
+        // Who asks waits for a visitor's sake: the first that knows it is enough.
+        let mut asking = self.begin(asked, &Question::Where(site.clone()));
+        while let Some((_, testimony)) = self.next(&mut asking).await {
+            let mut found = testimony.found.into_iter();
+            if let Some(entry) = found.find(|entry| entry.site.host == *site) {
+                return Some(entry);
+            }
+        }
+        None
     }
 
     /// Counts who is left out by whom, and was before.
@@ -215,13 +276,24 @@ impl Witnesses {
 
     /// What we have registered, once the registries have had the time to tell each other.
     fn settled_offer(&self) -> Option<OurOffer> {
-        let offer = self.memory.with(|memory| memory.offer.clone())?;
-        let is_settled = offer.since.elapsed() >= SETTLED_AFTER;
+        let registered = self
+            .memory
+            .with(|memory| memory.offer.as_ref()?.registered)?;
+        let is_settled = registered.since.elapsed() >= SETTLED_AFTER;
         is_settled.then(|| OurOffer(Arc::clone(&self.memory)))
     }
 
     /// Asks the others, all at once; gives what those say that answer in time.
     async fn ask(&self, asked: SocketAddr, question: Question) -> Vec<(SocketAddr, Testimony)> {
+        let mut asking = self.begin(asked, &question);
+        let mut testimonies = Vec::new();
+        while let Some(testimony) = self.next(&mut asking).await {
+            testimonies.push(testimony);
+        }
+        testimonies
+    }
+
+    fn begin(&self, asked: SocketAddr, question: &Question) -> JoinSet<Answer> {
         let mut asking = JoinSet::new();
         for registry in self.others(asked) {
             let (settings, question) = (self.settings.clone(), question.clone());
@@ -232,12 +304,16 @@ impl Witnesses {
                 (registry, testimony.unwrap_or(late))
             });
         }
-        let mut testimonies = Vec::new();
+        asking
+    }
+
+    /// What the next one says that says anything.
+    async fn next(&self, asking: &mut JoinSet<Answer>) -> Option<(SocketAddr, Testimony)> {
         while let Some(Ok((registry, testimony))) = asking.join_next().await {
             match testimony {
                 Ok(testimony) => {
                     self.away.forget(registry);
-                    testimonies.push((registry, testimony));
+                    return Some((registry, testimony));
                 }
                 // Whoever refuses is there.
                 Err(DirectoryError::Refused { .. }) => {
@@ -250,7 +326,7 @@ impl Witnesses {
                 }
             }
         }
-        testimonies
+        None
     }
 
     /// Whom to ask beside `asked`, in turns where there are many.
@@ -288,6 +364,10 @@ enum Question {
     Where(HostName),
     /// Nothing: they are told what we say of a member.
     Hear(Box<Accusation>),
+    /// To take us, since another one does not.
+    Register(Box<Entry>),
+    /// To forget us.
+    Leave(HostName),
 }
 
 impl Question {
@@ -306,6 +386,19 @@ impl Question {
             }
             Self::Hear(accusation) => {
                 exchange.ask(&Request::Accuse(accusation)).await?;
+                return Ok(Testimony::finds(Vec::new()));
+            }
+            Self::Register(entry) => {
+                let reply = exchange.ask(&Request::Register(*entry)).await?;
+                let lifetime = lifetime(&reply);
+                return Ok(Testimony {
+                    lifetime,
+                    ..Testimony::finds(Vec::new())
+                });
+            }
+            Self::Leave(site) => {
+                let farewell = Request::Deregister(Farewell::new(site));
+                exchange.ask(&farewell).await?;
                 return Ok(Testimony::finds(Vec::new()));
             }
             Self::Whom { search, offer } => (search, offer),
@@ -349,6 +442,17 @@ impl OurOffer {
         }
         exchange.ask(&Request::Register(entry)).await?;
         Ok(OurEntry::Told)
+    }
+}
+
+const fn lifetime(reply: &Reply) -> Option<Duration> {
+    match reply {
+        Reply::Registered(lifetime) => Some(*lifetime),
+        Reply::Found(_)
+        | Reply::Removed(_)
+        | Reply::Noted(_)
+        | Reply::Said(_)
+        | Reply::Refused(_) => None,
     }
 }
 
