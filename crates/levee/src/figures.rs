@@ -222,6 +222,7 @@ impl Figures {
             copies: self.copies(copies, copy_bytes),
             rescue_messages_refused: surroundings.rescue_messages_refused,
             log_lines_lost: self.log.lost() + total.log_lines_lost,
+            log_lines_left_out: self.log.hand_over().left_out(),
             log_lines_taken_over: self.handed_over.taken(),
             log_lines_refused: self.handed_over.refused(),
             redirects_at_risk: sampler.redirects_at_risk(),

@@ -80,7 +80,6 @@ impl Waits {
                 continue;
             }
             if let Some(lines) = log.hand_over().take(&alias) {
-                log.note_lost(lines.left_out);
                 let way = way.filter(|_| !is_old);
                 self.hand_over_one(log, (alias, way), lines).await;
             }
@@ -111,6 +110,8 @@ impl Waits {
             }
             Err(Failure::Unknown(error)) => {
                 tracing::warn!(%alias, lines = lines.lines, %error, "log lines may be lost");
+                // Those that came meanwhile have waited for nobody yet.
+                self.0.remove(&alias);
                 log.note_lost(lines.lines);
             }
         }
@@ -281,7 +282,6 @@ mod tests {
         let lines = HandOverLines {
             body: b"{}\n{}\n".to_vec(),
             lines: 2,
-            left_out: 0,
         };
         log.hand_over().give_back(alias, lines);
         let mut waits = Waits::default();

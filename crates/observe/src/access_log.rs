@@ -120,9 +120,9 @@ impl AccessLog {
         self.shared.lost.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Lines lost since the start.
+    /// Lines lost since the start, with those of others that there was no room for.
     pub fn lost(&self) -> u64 {
-        self.shared.lost.load(Ordering::Relaxed)
+        self.shared.lost.load(Ordering::Relaxed) + self.hand_over().left_out()
     }
 
     /// Opens the file anew before the next line, after it was moved away (SIGHUP).

@@ -29,7 +29,7 @@ pub use access_log::{AccessLog, AccessLogError, AccessLogThread, LogTarget};
 pub use auto::{render_auto, render_auto_page};
 pub use calendar::Calendar;
 pub use dashboard::{Asset, DASHBOARD_HTML, asset};
-pub use hand_over::{HAND_OVER_BYTES_MAX, HandOver, HandOverLines};
+pub use hand_over::{HAND_OVER_ALIASES_MAX, HAND_OVER_BYTES_MAX, HandOver, HandOverLines};
 pub use history::{HISTORY_LENGTH, History, Snapshot, StatusBoard};
 pub use logging::{LoggingError, LoggingStyle, start_logging};
 pub use metrics::{

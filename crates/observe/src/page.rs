@@ -323,6 +323,10 @@ fn counters(html: &mut Html, life: &Lifetime, crawlers: &CrawlerStatus) {
         ),
         ("Log lines lost", words::count(life.log_lines_lost)),
         (
+            "Of these, no room for others\u{2019} lines",
+            words::count(life.log_lines_left_out),
+        ),
+        (
             "Log lines taken over",
             words::count(life.log_lines_taken_over),
         ),

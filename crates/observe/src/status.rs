@@ -437,8 +437,11 @@ pub struct Lifetime {
     pub copies: CopyStatus,
     /// Rescue messages refused, by whatever cause.
     pub rescue_messages_refused: u64,
-    /// Access-log lines lost because the writer could not keep up.
+    /// Access-log lines lost: the writer could not keep up, or they were not handed over.
     pub log_lines_lost: u64,
+    /// Of these, lines of those whom we help that there was no room for.
+    #[serde(default)]
+    pub log_lines_left_out: u64,
     /// Access-log lines that rescue servers handed over for our site.
     pub log_lines_taken_over: u64,
     /// Lines that rescue servers handed over and that were not log lines.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use levee_observe::{
-    AccessLog, AccessRecord, CacheResult, HandedOver, LogFormat, LogTarget, LogText, LogVersion,
-    RequestClass, VisitorKind,
+    AccessLog, AccessRecord, CacheResult, HAND_OVER_ALIASES_MAX, HandOverLines, HandedOver,
+    LogFormat, LogTarget, LogText, LogVersion, RequestClass, VisitorKind,
 };
 
 fn record(target: &str, class: RequestClass) -> AccessRecord {
@@ -142,7 +142,7 @@ fn lines_for_an_origin_wait_by_alias_and_come_back_whole() {
         (log.hand_over().aliases() == [alias]).then_some(())
     });
     let lines = log.hand_over().take(alias).unwrap();
-    assert_eq!((lines.lines, lines.left_out), (1, 0));
+    assert_eq!((lines.lines, log.hand_over().left_out()), (1, 0));
     assert_eq!(log.hand_over().take(alias), None);
     let read = HandedOver::parse(&lines.body, "rescue.example");
     assert_eq!(read.records[0].target.as_bytes(), b"/theirs");
@@ -159,4 +159,58 @@ fn a_log_that_cannot_be_opened_is_told_in_a_sentence() {
             .to_string()
             .starts_with("cannot open the access log /proc/no/such/folder.log: ")
     );
+}
+
+/// A visit to the alias of this number.
+fn visit(number: usize) -> AccessRecord {
+    let mut visit = record("/theirs", RequestClass::Rescue);
+    visit.host = LogText::from(format!("www-vh{number}.rescue.example").as_str());
+    visit
+}
+
+#[test]
+fn lines_beyond_the_last_place_are_counted() {
+    let (log, thread) = AccessLog::start(LogTarget::Off, LogFormat::Json).unwrap();
+    for number in 0..HAND_OVER_ALIASES_MAX + 3 {
+        log.write(visit(number));
+    }
+    wait_for("the lines left out", || {
+        (log.hand_over().left_out() == 3).then_some(())
+    });
+    assert_eq!(log.lost(), 3, "they are lost as others are");
+    assert_eq!(log.hand_over().aliases().len(), HAND_OVER_ALIASES_MAX);
+    drop(log);
+    thread.join();
+}
+
+#[test]
+fn lines_that_their_origin_refused_give_way_to_those_of_a_newcomer() {
+    let (log, thread) = AccessLog::start(LogTarget::Off, LogFormat::Json).unwrap();
+    let refused = |lines: u64| HandOverLines {
+        body: b"{}\n".repeat(lines as usize),
+        lines,
+    };
+    log.hand_over().give_back("nothing.example", refused(0));
+    log.hand_over().give_back("z-first.example", refused(2));
+    log.hand_over().give_back("a-second.example", refused(2));
+    for number in 2..HAND_OVER_ALIASES_MAX {
+        log.write(visit(number));
+    }
+    log.write(visit(HAND_OVER_ALIASES_MAX));
+    let newcomer = format!("www-vh{HAND_OVER_ALIASES_MAX}.rescue.example");
+    wait_for("the newcomer", || {
+        let aliases = log.hand_over().aliases();
+        aliases.contains(&newcomer).then_some(())
+    });
+    let aliases = log.hand_over().aliases();
+    assert_eq!(aliases.len(), HAND_OVER_ALIASES_MAX);
+    assert!(!aliases.contains(&"nothing.example".to_owned()));
+    assert!(!aliases.contains(&"z-first.example".to_owned()));
+    assert!(aliases.contains(&"a-second.example".to_owned()));
+    assert_eq!(log.hand_over().left_out(), 2);
+    // All places are taken: what comes back now is left out.
+    log.hand_over().give_back("z-first.example", refused(5));
+    assert_eq!(log.hand_over().left_out(), 7);
+    drop(log);
+    thread.join();
 }

@@ -10,9 +10,20 @@ pub(super) const LOST: Metric = Metric {
     kind: Counter,
     unit: "lines",
     level: Operator,
-    help: "Access-log lines that were lost because the writer could not keep up or the disk was full.",
+    help: "Access-log lines that were lost because the writer could not keep up, the disk was full, or those whom we help did not take theirs.",
     labels: &[],
     read: |s, out| out.value(s.lifetime.log_lines_lost),
+};
+
+/// Lines of others.
+pub(super) const LEFT_OUT: Metric = Metric {
+    name: "levee_access_log_left_out_lines_total",
+    kind: Counter,
+    unit: "lines",
+    level: Detail,
+    help: "Of the lost access-log lines, those of the origins that we help that there was no room to keep until they take them.",
+    labels: &[],
+    read: |s, out| out.value(s.lifetime.log_lines_left_out),
 };
 
 /// Lines of rescue servers.

@@ -546,6 +546,7 @@ pub(super) const METRICS: &[Metric] = &[
     fetches::ALL,
     fetches::ERRORS,
     log::LOST,
+    log::LEFT_OUT,
     log::TAKEN_OVER,
     log::REFUSED,
     homes::ASKS,
