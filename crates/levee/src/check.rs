@@ -153,6 +153,46 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_down_for_dns_and_certificates_is_looked_at_too() {
+        let dns =
+            "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}{dns}[acme]\nagree = true\n"));
+        stage.write(
+            "zone",
+            "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
+             ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n",
+        );
+        let certificates = "state/certificates";
+        let account = format!("{certificates}/account-acme-v02.api.letsencrypt.org-directory.json");
+        stage.write("state/dns-serial-a.example", "; serial 7\n");
+        stage.write(&format!("{certificates}/records-in-dns.json"), "[]");
+        stage.write(&account, "{");
+        let told = stage.told().unwrap();
+        let warned = told.lines().find(|line| line.contains("account-")).unwrap();
+        assert!(warned.contains("no certificate is ordered"), "{told}");
+        assert!(warned.ends_with("mend or delete the file"), "{told}");
+        stage.write("state/dns-serial-a.example", "seven\n");
+        stage.write(&format!("{certificates}/records-in-dns.json"), "[{");
+        let told = stage.told().unwrap_err();
+        for part in ["dns-serial-a.example is damaged", "records-in-dns.json is"] {
+            let line = told.lines().find(|line| line.contains(part));
+            let line = line.unwrap_or_else(|| panic!("{part} is missing: {told}"));
+            assert!(line.contains("line 9: state.folder: "), "{told}");
+            assert!(line.ends_with("mend or delete the file"), "{told}");
+        }
+        assert_eq!(told.lines().count(), 2, "{told}");
+        // Whoever runs the tests may read everything; a folder nobody can read as a file.
+        for file in ["dns-serial-a.example", "certificates/records-in-dns.json"] {
+            let path = stage.0.path().join("state").join(file);
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+        }
+        let told = stage.told().unwrap_err();
+        assert_eq!(told.matches("Is a directory").count(), 2, "{told}");
+        assert_eq!(told.matches("; ").count(), 2, "each has a way out: {told}");
+    }
+
+    #[test]
     fn a_zone_that_nothing_is_put_into_is_a_warning_where_somebody_could_help() {
         let dns =
             "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";

@@ -24,8 +24,8 @@ use tokio::time::timeout;
 
 pub use self::alias_names::{AliasNames, alias_zone};
 use self::name_task::{NameState, NameTask};
-use self::own_server::open_zone;
 pub use self::own_server::{NameSockets, NewZone};
+use self::own_server::{check_serial, open_zone};
 use self::records::Records;
 use crate::command::NameServerOrder;
 use crate::settings::{AnswerOrder, DnsSettings, NameServer, Settings};
@@ -105,13 +105,18 @@ pub fn unused(settings: &Settings) -> Option<&'static str> {
 const BY_HTTPS: &str = "visitors come by HTTPS, for which rescue servers have no certificate of \
                         this name; they are redirected instead";
 
-/// Whether what an earlier run put into DNS can be read.
-///
-/// # Errors
-/// A sentence for the operator.
-pub fn check_records(state: &StateFolder) -> Result<(), String> {
-    let opened = Records::open(state).map(drop);
-    opened.map_err(|error| error.to_string())
+/// What an earlier run wrote down of DNS and this one could not read.
+pub fn check_kept(settings: &Settings, state: &StateFolder) -> Vec<String> {
+    let records = Records::open(state).map(drop);
+    let records = records.map_err(|error| error.to_string());
+    let serial = match &settings.dns {
+        Some(dns) => match &dns.server {
+            NameServer::Own(_) => check_serial(&DomainName::from(&dns.zone), state),
+            NameServer::Remote { .. } => Ok(()),
+        },
+        None => Ok(()),
+    };
+    records.err().into_iter().chain(serial.err()).collect()
 }
 
 impl Dns {

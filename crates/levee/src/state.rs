@@ -7,6 +7,7 @@
 //! servers and never gives a number out twice. Deliberately no database: a list has tens of lines.
 
 mod given;
+mod troubles;
 mod watch;
 mod whole_file;
 
@@ -20,6 +21,7 @@ use levee_net::Shared;
 use levee_vocab::WebAddress;
 use thiserror::Error;
 
+use troubles::Troubles;
 pub use watch::{StateWatch, has_no_room};
 pub use whole_file::{Readers, replace};
 
@@ -35,8 +37,9 @@ const IN_DNS: &str = " dns";
 #[derive(Clone, Debug)]
 pub struct StateFolder {
     path: PathBuf,
-    /// Why the last file could not be written; empty where it could.
-    trouble: Arc<Shared<String>>,
+    troubles: Arc<Troubles>,
+    /// Held by whoever writes: no older text of a file ever comes after a newer one.
+    writing: Arc<Shared<()>>,
 }
 
 /// What can go wrong with the state folder.
@@ -45,6 +48,19 @@ pub enum StateError {
     /// The folder or the file cannot be read or written.
     #[error("cannot use state folder {path}: {error}{}", way_out(error))]
     Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file cannot be written.
+    #[error(
+        "cannot write `{file}` in state folder {path}: {error}{}",
+        way_out(error)
+    )]
+    Write {
+        /// The file.
+        file: String,
         /// The folder.
         path: PathBuf,
         /// What the system said.
@@ -63,11 +79,15 @@ pub enum StateError {
 }
 
 /// What an operator can do about `error`.
-fn way_out(error: &io::Error) -> &'static str {
+pub(crate) fn way_out(error: &io::Error) -> &'static str {
     if error.kind() == io::ErrorKind::StorageFull {
         "; make room on its disk"
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         "; give it to the user that runs levee"
+    } else if error.kind() == io::ErrorKind::InvalidData {
+        "; mend or delete the file"
+    } else if error.kind() == io::ErrorKind::IsADirectory {
+        "; move it away"
     } else {
         ""
     }
@@ -83,27 +103,28 @@ impl StateFolder {
             path: path.into(),
             error,
         })?;
-        let trouble = Arc::default();
-        let path = path.into();
-        Ok(Self { path, trouble })
+        Ok(Self {
+            path: path.into(),
+            troubles: Arc::default(),
+            writing: Arc::default(),
+        })
     }
 
-    /// Why the last file could not be written, in a sentence; empty where it could.
+    /// Which files could not be written and why, in words; empty where all could.
     pub fn trouble(&self) -> String {
-        self.trouble.with(|trouble| trouble.clone())
+        self.troubles.told()
     }
 
-    /// Writes a small file and takes it away, to find out whether one can be written. That one can
-    /// does not end a trouble: what could not be written may be in the way itself.
+    /// Writes a small file and takes it away, to find out whether the aliases can be written. That
+    /// it can be does not end a trouble: what could not be written may be in the way itself.
     pub fn probe(&self) {
         let place = self.path.join("probe");
         let written = fs::write(&place, PROBE).and_then(|()| fs::remove_file(&place));
         if let Err(error) = written {
             // What a full disk took of it takes no room from others.
             let _ = fs::remove_file(&place);
-            let path = self.path.clone();
-            self.trouble
-                .replace(StateError::Io { path, error }.to_string());
+            let why = self.cannot_write(FILE, error).to_string();
+            self.troubles.note(FILE, why, None);
         }
     }
 
@@ -125,26 +146,12 @@ impl StateFolder {
     /// # Errors
     /// When the disk is full or the folder is gone; the old list is still there then.
     pub fn remember(&self, records: &[AliasRecord]) -> Result<(), StateError> {
-        let mut text = format!("{HEADER}\n");
-        for AliasRecord {
-            number,
-            alias,
-            origin,
-            tls,
-            own_name,
-        } in records
-        {
-            text.push_str(&format!("{number} {alias} {} {}", origin.host, origin.port));
-            if let Some(port) = tls {
-                text.push_str(&format!(" {port}"));
-            }
-            match own_name {
-                OwnName::Here => text.push_str(IN_DNS),
-                OwnName::Elsewhere => {}
-            }
-            text.push('\n');
-        }
-        self.replace(FILE, &text)
+        self.replace(FILE, &text_of(records))
+    }
+
+    /// These aliases are in force, for [`StateFolder::try_again`]. Never waits for the disk.
+    fn remember_later(&self, records: &[AliasRecord]) {
+        self.try_later(FILE, &text_of(records));
     }
 
     /// What `parse` makes of the lines of a file; nothing where there is no file.
@@ -178,6 +185,39 @@ impl StateFolder {
     /// # Errors
     /// When the disk is full or the folder is gone; the old text is still there then.
     pub fn replace(&self, file: &str, text: &str) -> Result<(), StateError> {
+        self.writing.with(|()| self.write(file, text, None))
+    }
+
+    /// As [`StateFolder::replace`], for a text that is in force whether or not it can be written:
+    /// it is tried again until it can be, or a newer one.
+    ///
+    /// # Errors
+    /// As [`StateFolder::replace`].
+    pub fn keep(&self, file: &str, text: &str) -> Result<(), StateError> {
+        self.writing.with(|()| self.write(file, text, Some(text)))
+    }
+
+    /// The text that is in force for a file that could not be written. Nothing where it could.
+    /// Never waits for the disk.
+    pub fn try_later(&self, file: &str, text: &str) {
+        self.troubles.try_later(file, text);
+    }
+
+    /// Writes once more what could not be written, where the text in force is known. Blocks for
+    /// two disk flushes a file.
+    pub fn try_again(&self) {
+        for (file, text) in self.troubles.to_try() {
+            self.writing.with(|()| {
+                // Somebody may have written meanwhile, and knows better.
+                if self.troubles.is_to_try(&file, &text) {
+                    // Why it failed is the file's trouble.
+                    let _ = self.write(&file, &text, Some(&text));
+                }
+            });
+        }
+    }
+
+    fn write(&self, file: &str, text: &str, again: Option<&str>) -> Result<(), StateError> {
         let fresh = self.path.join(format!("{file}.new"));
         let write = || -> io::Result<()> {
             let mut handle = File::create(&fresh)?;
@@ -186,13 +226,27 @@ impl StateFolder {
             fs::rename(&fresh, self.path.join(file))?;
             File::open(&self.path)?.sync_all()
         };
-        let written = write().map_err(|error| StateError::Io {
+        match write() {
+            Ok(()) => {
+                self.troubles.end(file);
+                Ok(())
+            }
+            Err(error) => {
+                // What a full disk took of it takes no room from others.
+                let _ = fs::remove_file(&fresh);
+                let error = self.cannot_write(file, error);
+                self.troubles.note(file, error.to_string(), again);
+                Err(error)
+            }
+        }
+    }
+
+    fn cannot_write(&self, file: &str, error: io::Error) -> StateError {
+        StateError::Write {
+            file: file.into(),
             path: self.path.clone(),
             error,
-        });
-        let trouble = written.as_ref().err().map(ToString::to_string);
-        self.trouble.replace(trouble.unwrap_or_default());
-        written
+        }
     }
 
     /// The text of `file` of the folder; none where there is no such file.
@@ -209,6 +263,29 @@ impl StateFolder {
             }),
         }
     }
+}
+
+fn text_of(records: &[AliasRecord]) -> String {
+    let mut text = format!("{HEADER}\n");
+    for AliasRecord {
+        number,
+        alias,
+        origin,
+        tls,
+        own_name,
+    } in records
+    {
+        text.push_str(&format!("{number} {alias} {} {}", origin.host, origin.port));
+        if let Some(port) = tls {
+            text.push_str(&format!(" {port}"));
+        }
+        match own_name {
+            OwnName::Here => text.push_str(IN_DNS),
+            OwnName::Elsewhere => {}
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn parse(line: &str) -> Option<AliasRecord> {
@@ -292,13 +369,44 @@ mod tests {
             .expect_err("nothing is written");
         let shown = state.clone();
         assert!(
-            shown.trouble().contains("cannot use state folder"),
+            shown.trouble().contains("cannot write `aliases`"),
             "{}",
             shown.trouble()
         );
         fs::remove_dir(&in_the_way).expect("removed");
         state.remember(&[record(1)]).expect("room on the disk");
         assert_eq!(shown.trouble(), "");
+    }
+
+    #[test]
+    fn a_file_that_can_be_written_hides_no_other_that_cannot() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let state = StateFolder::open(folder.path()).expect("the folder is there");
+        for file in ["first", "second"] {
+            fs::create_dir(folder.path().join(file)).expect("a folder in the way");
+            state.keep(file, "old").expect_err("it is in the way");
+            let half = folder.path().join(format!("{file}.new"));
+            assert!(!half.exists(), "it takes no room");
+        }
+        state.replace("third", "text").expect("room on the disk");
+        let told = state.trouble();
+        assert!(
+            told.contains("`first`") && told.contains("`second`"),
+            "{told}"
+        );
+        fs::remove_dir(folder.path().join("second")).expect("removed");
+        state.try_again();
+        let told = state.trouble();
+        assert!(
+            told.contains("`first`") && !told.contains("`second`"),
+            "{told}"
+        );
+        fs::remove_dir(folder.path().join("first")).expect("removed");
+        state.try_later("first", "new");
+        state.try_again();
+        assert_eq!(state.trouble(), "");
+        let texts = ["first", "second"].map(|file| state.read(file).expect("a text"));
+        assert_eq!(texts, [Some("new".into()), Some("old".into())]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::answer::{Answers, UDP_BYTES_MAX, Weights, response_to, target_of};
 use super::budget::{Budget, Share};
-use super::records::{Records, ZoneFileError};
+use super::records::{KeptLine, Records, ZoneFileError};
 use super::signature::{Grant, Signature, Signer, check};
 use super::transfer::transfer;
 use super::update::update;
@@ -26,12 +26,34 @@ pub type Save = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
 /// What outlives a run. Without its serial a zone whose file has one that is ahead of the clock,
 /// such as a date, would begin again with that, and secondaries would go on with what they have.
 pub struct Memory {
+    /// Where it is, for people.
+    pub place: String,
     /// What was saved last; empty where nothing was.
     pub text: String,
     /// How it is saved.
     pub save: Save,
     /// What is saved.
     pub keeps: Keeps,
+}
+
+impl Memory {
+    /// Whether a zone can begin with it.
+    ///
+    /// # Errors
+    /// [`ZoneFileError::Kept`] where a line is none of ours.
+    pub fn check(&self) -> Result<(), ZoneFileError> {
+        self.lines().map(drop)
+    }
+
+    fn lines(&self) -> Result<Vec<KeptLine>, ZoneFileError> {
+        let damaged = |line: &str| ZoneFileError::Kept {
+            place: self.place.clone(),
+            line: line.into(),
+        };
+        let lines = self.text.lines();
+        let read = |line| KeptLine::read(line).ok_or_else(|| damaged(line));
+        lines.map(read).collect()
+    }
 }
 
 /// See [`Memory`].
@@ -130,7 +152,7 @@ impl OwnZone {
         let mut records = Records::read(settings.zone.as_name(), &settings.file, serial)?;
         let mut keeps = None;
         if let Some(memory) = settings.memory {
-            records.restore(&memory.text)?;
+            records.restore(memory.lines()?);
             // A full disk keeps no site from starting; the next change is refused while it lasts.
             let _ = (memory.save)(&kept_text(&records, memory.keeps));
             keeps = Some((memory.keeps, memory.save));

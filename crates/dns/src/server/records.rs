@@ -53,6 +53,26 @@ pub(crate) enum Source {
     Update,
 }
 
+/// A line of what outlived an earlier run.
+#[derive(Debug)]
+pub(crate) enum KeptLine {
+    Serial(u32),
+    Record(Box<Record>),
+}
+
+impl KeptLine {
+    /// None where it is none of ours.
+    pub(crate) fn read(line: &str) -> Option<Self> {
+        if let Some(serial) = Records::serial_in(line) {
+            return Some(Self::Serial(serial));
+        }
+        let (bytes, _) = line.split_once(" ;").unwrap_or((line, ""));
+        let bytes = STANDARD.decode(bytes).ok()?;
+        let record = Record::from_bytes(&bytes).ok()?;
+        Some(Self::Record(Box::new(record)))
+    }
+}
+
 /// What a zone has for a question.
 #[derive(Debug)]
 pub(crate) enum Found<'a> {
@@ -284,22 +304,18 @@ impl Records {
 
     /// Puts in what [`Records::updated_text`] gave, and comes after the serial that was written
     /// down with it.
-    pub(crate) fn restore(&mut self, text: &str) -> Result<(), ZoneFileError> {
-        for line in text.lines() {
-            if let Some(serial) = Self::serial_in(line) {
-                self.come_after(serial);
-                continue;
-            }
-            let (bytes, _) = line.split_once(" ;").unwrap_or((line, ""));
-            let bytes = STANDARD.decode(bytes).ok();
-            let record = bytes.and_then(|bytes| Record::from_bytes(&bytes).ok());
-            let record = record.ok_or_else(|| ZoneFileError::Updated(line.into()))?;
-            // The zone may have got another name meanwhile.
-            if self.apex.zone_of(&record.name) {
-                self.put(&record, Source::Update);
+    pub(crate) fn restore(&mut self, kept: Vec<KeptLine>) {
+        for line in kept {
+            match line {
+                KeptLine::Serial(serial) => self.come_after(serial),
+                KeptLine::Record(record) => {
+                    // The zone may have got another name meanwhile.
+                    if self.apex.zone_of(&record.name) {
+                        self.put(&record, Source::Update);
+                    }
+                }
             }
         }
-        Ok(())
     }
 
     fn entries(&self) -> impl Iterator<Item = (Record, Source)> + '_ {

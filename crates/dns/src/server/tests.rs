@@ -232,6 +232,7 @@ impl Paper {
     fn memory(&self, keeps: Keeps) -> Option<Memory> {
         let paper = self.clone();
         Some(Memory {
+            place: "paper".into(),
             text: self.text(),
             save: Arc::new(move |text| {
                 *paper.0.lock().unwrap() = text.to_owned();
@@ -352,8 +353,14 @@ fn what_updates_put_in_outlives_a_restart_and_can_still_be_taken_out() {
     ));
     one.unwrap();
     now(zone.add(record("new.example.org", address(8)))).unwrap();
-    let mut records = Records::read(&name("example.org."), ZONE, 0).unwrap();
-    assert!(records.restore("rubbish").is_err());
+    *paper.0.lock().unwrap() += "rubbish\n";
+    let damaged = paper.memory(Keeps::Updates).unwrap().check().unwrap_err();
+    assert_eq!(
+        damaged.to_string(),
+        "paper is damaged: `rubbish`; mend or delete the file"
+    );
+    let mended = paper.text().replace("rubbish\n", "");
+    *paper.0.lock().unwrap() = mended;
     let again = zone_of(ZONE, paper.memory(Keeps::Updates));
     let name = "_t.example.org".parse().unwrap();
     assert_eq!(now(again.read(&name, Kind::Text)).unwrap(), [text]);
@@ -399,6 +406,7 @@ fn serials_go_round() {
 fn a_disk_that_is_full_at_the_start_keeps_nobody_from_starting() {
     let made = |keeps| {
         let memory = Memory {
+            place: "paper".into(),
             text: String::new(),
             save: Arc::new(|_| Err("no space left".into())),
             keeps,

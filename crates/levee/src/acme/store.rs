@@ -17,11 +17,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use instant_acme::AccountCredentials;
 use levee_proxy::PairFiles;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::name::CertificateName;
+use crate::state::way_out;
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
@@ -40,13 +42,21 @@ pub enum StoreError {
         /// What the system said.
         cause: io::Error,
     },
-    /// It cannot be read, or is damaged.
-    #[error("cannot read {path}: {cause}")]
+    /// It cannot be read.
+    #[error("cannot read {path}: {cause}{}", way_out(cause))]
     Read {
         /// The file.
         path: PathBuf,
         /// What the system said.
         cause: io::Error,
+    },
+    /// It is not one of ours.
+    #[error("{path} is damaged: {cause}; mend or delete the file")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where it is not.
+        cause: serde_json::Error,
     },
 }
 
@@ -162,6 +172,20 @@ impl CertificateStore {
         }
     }
 
+    /// Whether the account at `directory`, if there is one, can be used.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read, or is damaged.
+    pub fn check_account(&self, directory: &str) -> Result<(), StoreError> {
+        let Some(text) = self.account(directory)? else {
+            return Ok(());
+        };
+        let path = self.account_path(directory);
+        let read = serde_json::from_slice::<AccountCredentials>(&text);
+        read.map(drop)
+            .map_err(|cause| StoreError::Damaged { path, cause })
+    }
+
     /// Keeps the account at `directory`. Blocks for two disk flushes.
     ///
     /// # Errors
@@ -182,14 +206,12 @@ impl CertificateStore {
     /// When the file is there and cannot be read.
     pub fn records(&self) -> Result<Vec<ShownRecord>, StoreError> {
         let path = self.folder.join(RECORDS);
-        let told = |cause: io::Error| {
-            let path = path.clone();
-            StoreError::Read { path, cause }
-        };
         match fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text).map_err(|error| told(error.into())),
+            Ok(text) => {
+                serde_json::from_slice(&text).map_err(|cause| StoreError::Damaged { path, cause })
+            }
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(vec![]),
-            Err(cause) => Err(told(cause)),
+            Err(cause) => Err(StoreError::Read { path, cause }),
         }
     }
 

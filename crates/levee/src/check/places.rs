@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use rustix::fs::{Access, access};
 
 use super::Findings;
+use crate::acme::CertificateStore;
 use crate::dns;
 use crate::integrity::ExpelledList;
 use crate::settings::{Content, Settings};
@@ -31,14 +32,14 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
     }
     let state = settings.state_folder.as_deref();
     if let Some(folder) = state {
-        state_folder(folder, findings);
+        state_folder((settings, folder), findings);
     }
     if let (Some(path), Some(_)) = (&settings.trust.identity, &settings.community) {
         identity(path, findings);
     }
 }
 
-fn state_folder(folder: &Path, findings: &mut Findings<'_>) {
+fn state_folder((settings, folder): (&Settings, &Path), findings: &mut Findings<'_>) {
     let shown = folder.display();
     match fs::metadata(folder) {
         Ok(found) if !found.is_dir() => {
@@ -68,27 +69,40 @@ fn state_folder(folder: &Path, findings: &mut Findings<'_>) {
         );
         findings.warn(STATE, text);
     }
-    for trouble in troubles(folder) {
+    for trouble in troubles(settings, folder) {
         findings.complain(STATE, format!("{STATE}: {trouble}"));
+    }
+    // A start does not look at it; each order would fail.
+    let store = CertificateStore::at(folder);
+    let account = settings.acme.as_ref();
+    let account = account.and_then(|acme| store.check_account(&acme.directory).err());
+    if let Some(error) = account {
+        findings.warn(
+            STATE,
+            format!("{STATE}: no certificate is ordered: {error}"),
+        );
     }
 }
 
 /// What of our files in a state folder cannot be used.
-fn troubles(folder: &Path) -> Vec<String> {
+fn troubles(settings: &Settings, folder: &Path) -> Vec<String> {
     let state = match StateFolder::open(folder) {
         Ok(state) => state,
         Err(error) => return vec![error.to_string()],
     };
+    let has_certificates = settings.tls.is_some();
+    let shown = has_certificates.then(|| CertificateStore::at(folder).records());
     let troubles = [
         state.aliases().err().map(|error| error.to_string()),
         state
             .given(SystemTime::now())
             .err()
             .map(|error| error.to_string()),
-        dns::check_records(&state).err(),
         ExpelledList::of(Some(folder)).err(),
+        shown.and_then(Result::err).map(|error| error.to_string()),
     ];
-    troubles.into_iter().flatten().collect()
+    let of_dns = dns::check_kept(settings, &state);
+    troubles.into_iter().flatten().chain(of_dns).collect()
 }
 
 fn identity(path: &Path, findings: &mut Findings<'_>) {

@@ -4,7 +4,9 @@
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 
-use levee_dns::{DomainName, Grant, Keeps, Memory, OwnZone, OwnZoneSettings, Renewal, ZoneFile};
+use levee_dns::{
+    DomainName, Grant, Keeps, Memory, OwnZone, OwnZoneSettings, Renewal, ZoneFile, ZoneFileError,
+};
 use levee_net::ListenerError;
 use tokio::task::JoinHandle;
 
@@ -64,8 +66,7 @@ pub fn open_zone(
     seed: u64,
 ) -> Result<OwnZone, String> {
     // What is put in belongs to the rescues of this process; its keeper puts it in again.
-    let file = format!("dns-serial-{zone}");
-    let memory = state.map(|state| remember(state, file, Keeps::Serial));
+    let memory = state.map(|state| remember(state, serial_file(&zone), Keeps::Serial));
     let settings = OwnZoneSettings {
         grants: grants(&zone, own)?,
         zone,
@@ -75,6 +76,20 @@ pub fn open_zone(
         seed,
     };
     read_by(&own.zone_file, settings)
+}
+
+/// The serial of a site's zone, in the state folder.
+fn serial_file(zone: &DomainName) -> String {
+    format!("dns-serial-{zone}")
+}
+
+/// Whether the serial that a site's zone had can be read.
+///
+/// # Errors
+/// A sentence for the operator.
+pub(super) fn check_serial(zone: &DomainName, state: &StateFolder) -> Result<(), String> {
+    let memory = remember(state.clone(), serial_file(zone), Keeps::Serial)?;
+    memory.check().map_err(|error| error.to_string())
 }
 
 fn grants(zone: &DomainName, own: &OwnServer) -> Result<Vec<Grant>, String> {
@@ -137,7 +152,16 @@ impl NewZone {
 /// # Errors
 /// A sentence that names the file.
 pub fn read_by(path: &Path, settings: OwnZoneSettings) -> Result<OwnZone, String> {
-    OwnZone::new(settings).map_err(|error| format!("zone file {}: {error}", path.display()))
+    OwnZone::new(settings).map_err(|error| match &error {
+        // It names its own file.
+        ZoneFileError::Kept { .. } => error.to_string(),
+        ZoneFileError::Text { .. }
+        | ZoneFileError::NotSaved(_)
+        | ZoneFileError::Foreign { .. }
+        | ZoneFileError::Soa { .. }
+        | ZoneFileError::NameServer { .. }
+        | ZoneFileError::OtherName { .. } => format!("zone file {}: {error}", path.display()),
+    })
 }
 
 /// The text of a zone file.
@@ -155,13 +179,20 @@ pub fn read_zone(path: &Path) -> Result<String, String> {
 /// A sentence, where it cannot be read.
 pub fn remember(state: StateFolder, file: String, keeps: Keeps) -> Result<Memory, String> {
     let text = state.read(&file).map_err(|error| error.to_string())?;
+    let place = state.path().join(&file).display().to_string();
     let save = move |text: &str| {
-        state.replace(&file, text).map_err(|error| {
+        let written = match keeps {
+            // It is in force all the same.
+            Keeps::Serial => state.keep(&file, text),
+            Keeps::Updates => state.replace(&file, text),
+        };
+        written.map_err(|error| {
             tracing::error!(%error, "what a zone is to remember cannot be written down");
             error.to_string()
         })
     };
     Ok(Memory {
+        place,
         text: text.unwrap_or_default(),
         save: std::sync::Arc::new(save),
         keeps,

@@ -61,6 +61,9 @@ impl Records {
                 false => next.insert(name.clone(), addresses.clone()),
             };
             let written = self.state.replace(FILE, &text(&next));
+            if written.is_err() {
+                self.state.try_later(FILE, &text(all));
+            }
             written.map_err(|error| error.to_string())?;
             *all = next;
             Ok(())

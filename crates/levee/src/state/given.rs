@@ -27,7 +27,8 @@ impl StateFolder {
         Ok(records.into_iter().filter(counts).collect())
     }
 
-    /// Writes what was given, as it counts at `now`. Blocks for two disk flushes.
+    /// Writes what was given, as it counts at `now`, and again later where it cannot be written.
+    /// Blocks for two disk flushes.
     ///
     /// # Errors
     /// When the disk is full or the folder is gone; the old list is still there then.
@@ -48,7 +49,7 @@ impl StateFolder {
             let origin = origin.as_ref().map_or(OTHERS, |origin| origin.as_str());
             text.push_str(&format!("{until} {bytes} {origin}\n"));
         }
-        self.replace(FILE, &text)
+        self.keep(FILE, &text)
     }
 }
 

@@ -4,7 +4,7 @@
 //! nobody, and must not be offered to anybody either. Looked at each second, without a write: room,
 //! free inodes, permissions. Where one of them says no, a small file is written to find out, and
 //! what the system says is what the operator is told. That it can be written again is known when
-//! the aliases were.
+//! all that could not be written was. That is tried on a thread that may wait: the Brain's may not.
 
 use std::path::Path;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub struct StateWatch {
     state: Option<StateFolder>,
     told: Records,
     retry_at: Instant,
+    /// At most one at a time: a disk that hangs is not written to twice.
+    retries: JoinSet<()>,
     _looks: JoinSet<()>,
 }
 
@@ -43,20 +45,23 @@ impl StateWatch {
             state,
             told: Records::Kept,
             retry_at: Instant::now(),
+            retries: JoinSet::new(),
             _looks: looks,
         }
     }
 
-    /// What has changed since it was asked last. Tries to write the aliases, now and then, where
-    /// something could not be written; that may wait for the disk.
+    /// What has changed since it was asked last. Has what could not be written tried again, now and
+    /// then, with the aliases as they are now. Never waits for the disk.
     pub fn change(&mut self, aliases: impl FnOnce() -> Vec<AliasRecord>) -> Option<Records> {
         let state = self.state.as_ref()?;
-        let mut trouble = state.trouble();
-        if !trouble.is_empty() && self.told == Records::Lost && Instant::now() >= self.retry_at {
+        while self.retries.try_join_next().is_some() {}
+        let trouble = state.trouble();
+        let is_due = Instant::now() >= self.retry_at && self.retries.is_empty();
+        if !trouble.is_empty() && self.told == Records::Lost && is_due {
             self.retry_at = Instant::now() + RETRY;
-            // Why it failed is the folder's trouble.
-            let _ = state.remember(&aliases());
-            trouble = state.trouble();
+            state.remember_later(&aliases());
+            let state = state.clone();
+            self.retries.spawn_blocking(move || state.try_again());
         }
         let (now, before) = match trouble.is_empty() {
             true => (Records::Kept, self.told),
@@ -112,7 +117,19 @@ pub fn has_no_room(folder: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
+
+    /// The next change that it tells, while what it tries is done.
+    async fn next_change(watch: &mut StateWatch) -> Records {
+        loop {
+            if let Some(records) = watch.change(Vec::new) {
+                return records;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_folder_that_is_gone_is_told_once_and_its_return_too() {
@@ -127,8 +144,35 @@ mod tests {
         assert_eq!(watch.change(Vec::new), None);
         std::fs::create_dir(&path).unwrap();
         tokio::time::advance(RETRY).await;
-        assert_eq!(watch.change(Vec::new), Some(Records::Kept));
+        assert_eq!(next_change(&mut watch).await, Records::Kept);
         assert_eq!(state.trouble(), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_hangs_does_not_hold_up_who_asks() {
+        let place = tempfile::tempdir().unwrap();
+        let state = StateFolder::open(place.path()).unwrap();
+        let aliases = place.path().join("aliases");
+        std::fs::create_dir(&aliases).unwrap();
+        state.remember(&[]).unwrap_err();
+        let mut watch = StateWatch::start(Some(state.clone()));
+        assert_eq!(watch.change(Vec::new), Some(Records::Lost));
+        std::fs::remove_dir(&aliases).unwrap();
+        // Whoever opens this to write waits until somebody reads.
+        let hanging = place.path().join("aliases.new");
+        mknodat(CWD, &hanging, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert_eq!(watch.change(Vec::new), None);
+        assert_eq!(watch.retries.len(), 1);
+        tokio::time::advance(RETRY).await;
+        assert_eq!(watch.change(Vec::new), None);
+        assert_eq!(watch.retries.len(), 1, "it is not written to twice");
+        let text = std::fs::read_to_string(&hanging).unwrap();
+        assert!(text.starts_with("# levee aliases"), "{text}");
+        while !watch.retries.is_empty() {
+            watch.retries.join_next().await;
+        }
+        tokio::time::advance(RETRY).await;
+        assert_eq!(next_change(&mut watch).await, Records::Kept);
     }
 
     #[test]

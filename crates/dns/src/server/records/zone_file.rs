@@ -24,9 +24,14 @@ pub enum ZoneFileError {
         /// The line.
         text: String,
     },
-    /// A line of what updates put in is none of ours.
-    #[error("records of updates are damaged: `{0}`; mend or delete the file")]
-    Updated(String),
+    /// A line of what outlived an earlier run is none of ours.
+    #[error("{place} is damaged: `{line}`; mend or delete the file")]
+    Kept {
+        /// Where it is kept.
+        place: String,
+        /// The line.
+        line: String,
+    },
     /// What updates put in does not all fit beside the new file, and what is left of it cannot be
     /// written down.
     #[error("what updates put in cannot be written down: {0}")]
