@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use levee_dns::{DomainName, Kind, Record, Value, Zone, wait_until_shown};
 use levee_net::Shared;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::delegation::{first_place, place_of, zone_of};
 use super::error::AcmeError;
@@ -154,18 +154,76 @@ impl Records {
 
 /// Waits until all name servers of the zone know the record, but not for ever.
 async fn wait_for_copies(zone: &dyn Zone, place: &DomainName, value: &Value) {
-    let servers = match zone.copies().await {
+    // Looking for them counts: each name may be waited for.
+    let until = Instant::now() + COPIES_MAX;
+    let late = || format!("not found within {} s", COPIES_MAX.as_secs());
+    let found = timeout_at(until, zone.copies()).await;
+    let found = found.map_or_else(
+        |_| Err(late()),
+        |found| found.map_err(|error| error.to_string()),
+    );
+    let servers = match found {
         Ok(servers) => servers,
         Err(error) => {
             tracing::warn!(name = %place, %error, "the zone's other name servers are not known");
             return;
         }
     };
-    let laggards = wait_until_shown(servers, (place, value), COPIES_MAX).await;
+    let left = until.saturating_duration_since(Instant::now());
+    let laggards = wait_until_shown(servers, (place, value), left).await;
     for laggard in laggards {
         tracing::warn!(
             name = %place,
             "a name server of the zone may not know the record for the authority: {laggard}"
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use levee_dns::{Change, Doing};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A zone whose name servers are found after a while, and are silent.
+    #[derive(Debug)]
+    struct Slow {
+        wait: Duration,
+        server: SocketAddr,
+    }
+
+    impl Zone for Slow {
+        fn change(&self, _: Change) -> Doing<'_, ()> {
+            Box::pin(async { Ok(()) })
+        }
+
+        fn read<'a>(&'a self, _: &'a DomainName, _: Kind) -> Doing<'a, Vec<Value>> {
+            Box::pin(async { Ok(vec![]) })
+        }
+
+        fn copies(&self) -> Doing<'_, Vec<SocketAddr>> {
+            Box::pin(async {
+                tokio::time::sleep(self.wait).await;
+                Ok(vec![self.server])
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn looking_for_the_name_servers_counts_as_waiting_for_them() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = silent.local_addr().unwrap();
+        let place = "_acme-challenge.a.example".parse().unwrap();
+        for wait in [COPIES_MAX - Duration::from_secs(2), 2 * COPIES_MAX] {
+            let began = Instant::now();
+            let zone = Slow { wait, server };
+            wait_for_copies(&zone, &place, &Value::Text("proof".into())).await;
+            // By the clock of the test, which jumps to whatever is waited for.
+            let waited = began.elapsed().as_secs();
+            assert_eq!(waited, COPIES_MAX.as_secs());
+        }
     }
 }
