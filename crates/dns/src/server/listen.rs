@@ -43,7 +43,8 @@ impl OwnZone {
             if asker.port() == 0 {
                 continue;
             }
-            for answer in self.reply(Carrier::Udp, asker.ip(), &buffer[..length]) {
+            let reply = self.reply_later(Carrier::Udp, asker.ip(), &buffer[..length]);
+            for answer in reply.await {
                 // Whoever cannot be answered asks again.
                 let _ = socket.send_to(&answer, asker).await;
             }
@@ -71,7 +72,8 @@ impl OwnZone {
     /// Until the asker ends it, is silent for too long, or does not read.
     async fn serve_connection(&self, mut stream: TcpStream, asker: SocketAddr) {
         while let Ok(Ok(question)) = timeout(TCP_WAIT, read_message(&mut stream)).await {
-            let answers = self.reply(Carrier::Tcp, asker.ip(), &question);
+            let answers = self.reply_later(Carrier::Tcp, asker.ip(), &question);
+            let answers = answers.await;
             if answers.is_empty() {
                 return;
             }

@@ -419,6 +419,42 @@ impl OwnZone {
         self.0.state.with(|state| change(&mut state.counts));
     }
 
+    /// As [`OwnZone::reply`]. A change waits for the disk on a thread that may.
+    pub(super) async fn reply_later(
+        &self,
+        carrier: Carrier,
+        asker: IpAddr,
+        bytes: &[u8],
+    ) -> Vec<Vec<u8>> {
+        if !is_update(bytes) {
+            return self.reply(carrier, asker, bytes);
+        }
+        let bytes = bytes.to_vec();
+        let made = move |zone: &Self| zone.reply(carrier, asker, &bytes);
+        self.clone().off_thread(made).await
+    }
+
+    /// `work`, which may change the zone: where that is written down first, it waits for the disk,
+    /// and no other task may wait with it.
+    ///
+    /// Cancel safety: dropped half-way, the work is done all the same.
+    async fn off_thread<T: Send + 'static>(
+        self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> T {
+        if self.0.keeps.is_none() {
+            return work(&self);
+        }
+        match tokio::task::spawn_blocking(move || work(&self)).await {
+            Ok(done) => done,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and this task with it.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+
     fn error(&self, cause: Cause) -> ZoneError {
         let server = "here".to_owned();
         ZoneError { server, cause }
@@ -472,7 +508,10 @@ fn kept_text(records: &Records, keeps: Keeps) -> String {
 /// Changes made here need no signature: this process is the server.
 impl Zone for OwnZone {
     fn change(&self, change: Change) -> Doing<'_, ()> {
-        Box::pin(async move { self.change_now(&change) })
+        Box::pin(
+            self.clone()
+                .off_thread(move |zone| zone.change_now(&change)),
+        )
     }
 
     fn read<'a>(&'a self, name: &'a DomainName, kind: Kind) -> Doing<'a, Vec<Value>> {
@@ -495,6 +534,13 @@ pub(super) const TCP_WAIT: Duration = Duration::from_secs(10);
 
 fn encoded(answer: &Message) -> Vec<Vec<u8>> {
     answer.to_vec().into_iter().collect()
+}
+
+/// Whether a message may change the zone, by its operation.
+//= RFC 2136 section 1.3
+fn is_update(bytes: &[u8]) -> bool {
+    let flags = bytes.get(2).copied().unwrap_or_default();
+    OpCode::from_u8((flags >> 3) & 0x0f) == OpCode::Update
 }
 
 /// FORMERR to what has a number and is no answer.

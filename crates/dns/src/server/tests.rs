@@ -7,6 +7,8 @@ use super::answer::{Answers, Weights};
 use super::own_zone::{Carrier, Keeps, Memory, OwnZone, OwnZoneSettings};
 use super::records::Records;
 use super::*;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
 use crate::zone::{Change, Edit, Expected, Kind, Record, Value, Zone};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -416,6 +418,65 @@ fn a_disk_that_is_full_at_the_start_keeps_nobody_from_starting() {
     };
     assert!(made(Keeps::Updates).is_err(), "it would be lost");
     assert!(made(Keeps::Serial).is_ok(), "a name follows its rescue");
+}
+
+/// A disk that is written to when the test says so: who comes to it, and what lets them through.
+fn slow_disk(grants: Vec<Grant>) -> (OwnZone, UnboundedReceiver<()>, std::sync::mpsc::Sender<()>) {
+    let (came, coming) = unbounded_channel();
+    let (open, gate) = std::sync::mpsc::channel();
+    // At the start nobody else waits.
+    open.send(()).unwrap();
+    let gate = Mutex::new(gate);
+    let save = move |_: &str| {
+        came.send(()).unwrap();
+        gate.lock().unwrap().recv().unwrap();
+        Ok(())
+    };
+    let memory = Memory {
+        place: "disk".into(),
+        text: String::new(),
+        save: Arc::new(save),
+        keeps: Keeps::Updates,
+    };
+    let settings = OwnZoneSettings {
+        zone: "example.org".parse().unwrap(),
+        file: ZONE.into(),
+        memory: Some(memory),
+        grants,
+        secondaries: vec![],
+        seed: 1,
+    };
+    (OwnZone::new(settings).unwrap(), coming, open)
+}
+
+#[tokio::test]
+async fn a_slow_disk_holds_up_the_change_and_nobody_else() {
+    let key = || "new.:hmac-sha256:c2VjcmV0".parse().unwrap();
+    let scope = "example.org".parse().unwrap();
+    let (zone, mut coming, open) = slow_disk(vec![Grant { key: key(), scope }]);
+    coming.recv().await.unwrap();
+    let tcp = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = tcp.local_addr().unwrap();
+    let udp = tokio::net::UdpSocket::bind(address).await.unwrap();
+    zone.serve(udp, tcp);
+    let remote = crate::RemoteZone::new(address, "example.org".parse().unwrap(), key());
+    let new: crate::DomainName = "new.example.org".parse().unwrap();
+    let serials = zone.serials();
+    for (nth, changed) in [(8, &zone as &dyn Zone), (9, &remote)] {
+        let before = *serials.borrow();
+        let there = zone.read(&new, Kind::A).await.unwrap();
+        let change = changed.add(record("new.example.org", self::address(nth)));
+        let meanwhile = async {
+            coming.recv().await.unwrap();
+            // Nothing is told before it is on disk.
+            assert_eq!(*serials.borrow(), before);
+            assert_eq!(remote.read(&new, Kind::A).await.unwrap(), there);
+            open.send(()).unwrap();
+        };
+        let (made, ()) = tokio::join!(change, meanwhile);
+        made.unwrap();
+        assert_eq!(*serials.borrow(), before + 1);
+    }
 }
 
 fn reply(zone: &OwnZone, carrier: Carrier, request: &Message) -> Vec<Message> {
