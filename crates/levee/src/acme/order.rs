@@ -191,7 +191,7 @@ impl Client<'_> {
     ) -> Result<(), AcmeError> {
         let fetched = with_fresh_nonce!(fetch_authorizations(order));
         fetched.map_err(|error| self.told(&error))?;
-        let mut shown = Vec::new();
+        let (mut shown, mut refused) = (Vec::new(), None);
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization = authorization.map_err(|error| self.told(&error))?;
@@ -201,11 +201,18 @@ impl Client<'_> {
             let challenge = authorization.challenge(way.kind());
             let mut challenge = challenge.ok_or(AcmeError::NotOffered(way))?;
             shown.push(Shown::show(self.boards, way, name, &challenge).await?);
-            // Of an order that is gone on with, the authority may be looking already.
-            if challenge.status == ChallengeStatus::Pending {
-                let ready = with_fresh_nonce!(challenge.set_ready());
-                ready.map_err(|error| self.told(&error))?;
+            // Of an order that is gone on with, the authority may be looking already, and may have
+            // seen enough by the time that it is told.
+            if challenge.status == ChallengeStatus::Pending
+                && let Err(error) = with_fresh_nonce!(challenge.set_ready())
+            {
+                refused = Some(error);
             }
+        }
+        if let Some(error) = refused
+            && self.is_waiting(order).await?
+        {
+            return Err(self.told(&error));
         }
         match with_fresh_nonce!(order.poll_ready(&ASKING)) {
             Ok(OrderStatus::Invalid) => Err(self.why(order, way).await),
@@ -215,6 +222,20 @@ impl Client<'_> {
             }
             Err(error) => Err(self.told(&error)),
         }
+    }
+
+    /// Whether the authority still wants to be shown something.
+    async fn is_waiting(&self, order: &mut Order) -> Result<bool, AcmeError> {
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization = authorization.map_err(|error| self.told(&error))?;
+            let refreshed = with_fresh_nonce!(async { authorization.refresh().await.map(drop) });
+            refreshed.map_err(|error| self.told(&error))?;
+            if authorization.status == AuthorizationStatus::Pending {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Why the order has failed: its challenges say it.
