@@ -87,7 +87,11 @@ fn the_name_follows_the_load_and_goes_on_when_its_origin_is_killed() {
     });
     let left = addresses(secondary);
     assert!(left.len() > 1 && left.contains(&ORIGIN.into()), "{left:?}");
-    // Who comes by the name to one of the others is shown what it holds.
+    // Who comes by the name to one of the others is shown what it holds, and no page of its own.
+    for helper in [LARGE, SMALL] {
+        let answer = community.visit(helper, "/");
+        assert!(!answer.contains(OWN_PAGE), "{helper}: {answer}");
+    }
     until("the name leads to the page", || {
         left.iter().any(|address| community.shows_page(address))
     });
