@@ -82,6 +82,8 @@ pub struct Home {
     pub alias: WebAddress,
     /// Where it answers.
     pub address: SocketAddr,
+    /// The port at which the alias answers by HTTPS, where it does.
+    pub tls: Option<u16>,
 }
 
 /// Where to ask for one object.
@@ -133,6 +135,7 @@ impl Homes {
                 false => Whose::Theirs(Home {
                     alias: peer.alias.clone(),
                     address: SocketAddr::new(peer.address, peer.alias.port),
+                    tls: peer.tls,
                 }),
             };
             Member {

@@ -516,6 +516,7 @@ fn offer(input: &Input) -> Option<Offer> {
             peer: Peer {
                 alias: alias.clone(),
                 address: *address,
+                tls: *tls,
                 rate: *rate,
             },
             key: *key,

@@ -23,6 +23,7 @@ fn peers(weights: &[u64]) -> Peers {
     let member = |(number, &weight): (usize, &u64)| Peer {
         alias: alias(number),
         address: format!("192.0.2.{number}").parse().unwrap(),
+        tls: None,
         rate: ByteRate::from_kilobytes(weight),
     };
     Peers {

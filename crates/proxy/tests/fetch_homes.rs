@@ -25,6 +25,7 @@ fn at_home(address: SocketAddr) -> Company {
         members: vec![Peer {
             alias: WebAddress { host, port },
             address: address.ip(),
+            tls: None,
             rate: ByteRate::from_kilobytes(100),
         }],
     };
@@ -244,6 +245,7 @@ fn joined(address: SocketAddr) -> Arc<Homes> {
             port,
         },
         address,
+        tls: None,
         rate: ByteRate::from_kilobytes(100),
     };
     let ours = member("www-vh2.ours.example", 80, address.ip());

@@ -25,6 +25,8 @@ pub struct Peer {
     pub alias: WebAddress,
     /// Where it answers web requests.
     pub address: IpAddr,
+    /// The port at which the alias answers by HTTPS, where it does.
+    pub tls: Option<u16>,
     /// What it offered when it began to help: its weight. Not what it tells since then, or objects
     /// would move with every change.
     pub rate: ByteRate,

@@ -2,18 +2,19 @@
 //!
 //! ```text
 //! origin -> rescue   5 PERMIT for=3600 stamp=1790000000000 key=ed25519:... sig=...
-//! rescue -> origin   9 REPORT of=www-vh4.other.net:80 url=/news?page=2 seen=<64 hex>
+//! rescue -> origin   9 REPORT of=www-vh4.other.net:80 url=/news?page=2 seen=<64 hex> tls=1
 //! ```
 //!
 //! Without `key` and `sig` a permit is a word between the two ends of the link. Keys and signatures
-//! are texts here: who they belong to, and whether they hold, is no matter of lines.
+//! are texts here: who they belong to, and whether they hold, is no matter of lines. `tls=1` in a
+//! report says that it was delivered by HTTPS.
 
 use std::fmt;
 use std::time::Duration;
 
 use levee_vocab::WebAddress;
 
-use crate::grammar::{ParseError, Words, digits, fill};
+use crate::grammar::{ParseError, Words, digits, fill, flag};
 use crate::publication::Digest;
 
 /// What an origin allows its rescue server: to go on without it for so long after its last word.
@@ -45,6 +46,8 @@ pub struct Report {
     pub target: String,
     /// `seen`: what the body had.
     pub seen: Digest,
+    /// `tls`: it was delivered by HTTPS.
+    pub by_https: bool,
 }
 
 /// Longest key or signature.
@@ -75,7 +78,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WebAddress { host, port } = &self.alias;
         let seen = self.seen.hexadecimal();
-        write!(f, " of={host}:{port} url={} seen={seen}", self.target)
+        write!(f, " of={host}:{port} url={} seen={seen}", self.target)?;
+        f.write_str(if self.by_https { " tls=1" } else { "" })
     }
 }
 
@@ -108,13 +112,14 @@ pub(crate) fn parse_permit(words: Words<'_>) -> Result<Permit, ParseError> {
 }
 
 pub(crate) fn parse_report(words: Words<'_>) -> Result<Report, ParseError> {
-    let (mut alias, mut target, mut seen) = (None, None, None);
+    let (mut alias, mut target, mut seen, mut by_https) = (None, None, None, None);
     for pair in words.pairs() {
         let (name, value) = pair?;
         match name {
             "of" => fill(&mut alias, "of", alias_of(value))?,
             "url" => fill(&mut target, "url", target_of(value))?,
             "seen" => fill(&mut seen, "seen", digest_of(value))?,
+            "tls" => fill(&mut by_https, "tls", flag(value))?,
             _ => {}
         }
     }
@@ -122,6 +127,7 @@ pub(crate) fn parse_report(words: Words<'_>) -> Result<Report, ParseError> {
         alias: alias.ok_or(ParseError::Missing("of"))?,
         target: target.ok_or(ParseError::Missing("url"))?,
         seen: seen.ok_or(ParseError::Missing("seen"))?,
+        by_https: by_https.unwrap_or(false),
     })
 }
 

@@ -117,15 +117,28 @@ fn peers_are_named_with_alias_address_and_weight() {
     let peer = |alias, port, address: &str, kilobytes| Peer {
         alias: web(alias, port),
         address: address.parse().unwrap(),
+        tls: None,
         rate: ByteRate::from_kilobytes(kilobytes),
     };
-    let members = vec![
+    let mut members = vec![
         peer("www-vh1.rescue.com", 8080, "5.6.7.8", 100),
         peer("www-vh4.other.net", 80, "2001:db8::7", 60),
     ];
     check_both_ways(
         "3 PEERS key=07070707070707070707070707070707 \
          of=www-vh1.rescue.com:8080,5.6.7.8,100;www-vh4.other.net:80,2001:db8::7,60",
+        &Message::request(
+            3,
+            Request::Peers(Peers {
+                key,
+                members: members.clone(),
+            }),
+        ),
+    );
+    members[0].tls = Some(8443);
+    check_both_ways(
+        "3 PEERS key=07070707070707070707070707070707 \
+         of=www-vh1.rescue.com:8080,5.6.7.8,100;www-vh4.other.net:80,2001:db8::7,60 tls=8443;0",
         &Message::request(3, Request::Peers(Peers { key, members })),
     );
     let members = Vec::new();
@@ -144,6 +157,10 @@ fn peers_are_named_with_alias_address_and_weight() {
         "KEY of=a.b:80,1.2.3.4,+5".into(),
         "KEY of=a.b:80,1.2.3.4,5,6".into(),
         format!("KEY of={member};"),
+        format!("KEY of={member} tls=443;443"),
+        format!("KEY of={member} tls=70000"),
+        format!("KEY of={member} tls="),
+        "KEY tls=443".into(),
         format!("KEY of={member} of={member}"),
         format!("KEY of={}", [member; PEERS_MAX + 1].join(";")),
     ] {
@@ -490,14 +507,20 @@ fn an_origin_permits_and_a_rescue_server_reports() {
         "5 PERMIT for=3600 stamp=1790000000000 key=ed25519:abc sig=def",
         &Message::request(5, Request::Permit(proved)),
     );
-    let report = Report {
+    let mut report = Report {
         alias: web("www-vh4.other.net", 80),
         target: "/news?page=2".into(),
         seen: Digest([7; 32]),
+        by_https: false,
     };
     let seen = "07".repeat(32);
     check_both_ways(
         &format!("9 REPORT of=www-vh4.other.net:80 url=/news?page=2 seen={seen}"),
+        &Message::request(9, Request::Report(report.clone())),
+    );
+    report.by_https = true;
+    check_both_ways(
+        &format!("9 REPORT of=www-vh4.other.net:80 url=/news?page=2 seen={seen} tls=1"),
         &Message::request(9, Request::Report(report)),
     );
     let long = "a".repeat(121);
@@ -514,6 +537,7 @@ fn an_origin_permits_and_a_rescue_server_reports() {
         format!("REPORT of=a.b:80 url=x seen={seen}"),
         format!("REPORT of=a.b:80 url=/{} seen={seen}", long.repeat(5)),
         format!("REPORT of=a.b:80 url=/ seen={}", "0G".repeat(32)),
+        format!("REPORT of=a.b:80 url=/ seen={seen} tls=443"),
         "REPORT of=a.b:80 url=/ seen=07".into(),
         "REPORT url=/".into(),
     ] {

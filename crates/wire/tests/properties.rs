@@ -98,10 +98,11 @@ fn purge() -> impl Strategy<Value = Purge> {
 }
 
 fn peers() -> impl Strategy<Value = Peers> {
-    let peer = (web(), address(), rate());
-    let peer = peer.prop_map(|(alias, address, rate)| Peer {
+    let peer = (web(), address(), prop::option::of(1..=u16::MAX), rate());
+    let peer = peer.prop_map(|(alias, address, tls, rate)| Peer {
         alias,
         address,
+        tls,
         rate,
     });
     // More do not fit on a line with the longest names; the session leaves them out.
@@ -124,11 +125,12 @@ fn permit() -> impl Strategy<Value = Permit> {
 }
 
 fn report() -> impl Strategy<Value = Report> {
-    let told = (web(), "/[!-~]{0,80}", any::<[u8; 32]>());
-    told.prop_map(|(alias, target, seen)| Report {
+    let told = (web(), "/[!-~]{0,80}", any::<[u8; 32]>(), any::<bool>());
+    told.prop_map(|(alias, target, seen, by_https)| Report {
         alias,
         target,
         seen: Digest(seen),
+        by_https,
     })
 }
 

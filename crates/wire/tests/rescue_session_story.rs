@@ -337,6 +337,7 @@ fn an_origin_tells_its_rescue_servers_of_each_other_as_far_as_a_line_goes() {
     let peer = |number: usize| Peer {
         alias: web(&format!("www-vh{number}.{}.example", "a".repeat(50))),
         address: "5.6.7.8".parse().unwrap(),
+        tls: Some(50_000),
         rate: ByteRate::from_kilobytes(100),
     };
     let members: Vec<Peer> = (0..30).map(peer).collect();
@@ -385,6 +386,7 @@ fn a_permit_goes_to_the_rescue_server_and_a_report_to_the_origin() {
         alias: web("www-vh4.other.net"),
         target: "/".into(),
         seen: Digest([7; 32]),
+        by_https: false,
     };
     let mut origin = Link::calling();
     origin.types(ACCEPT);

@@ -99,6 +99,7 @@ pub fn peers(numbers: &[u64]) -> Peers {
     let peer = |number: &u64| Peer {
         alias: site(&format!("www-vh1.rescue{number}.example")),
         address: "192.0.2.7".parse().unwrap(),
+        tls: None,
         rate: ByteRate::from_kilobytes(400),
     };
     let members = numbers.iter().map(peer).collect();

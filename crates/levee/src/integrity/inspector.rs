@@ -177,10 +177,13 @@ impl Inspector {
             seen: Some(digest_text(report.seen)),
             expected: None,
         };
+        let scheme = match report.by_https {
+            true => Scheme::Https,
+            false => Scheme::Http,
+        };
         let aim = Aim {
             helper: accused,
-            // So do those who report.
-            scheme: Scheme::Http,
+            scheme,
             target: &report.target,
         };
         let (accused, by) = (&accused.site, &by.site);

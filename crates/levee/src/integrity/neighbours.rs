@@ -4,7 +4,8 @@
 //! have to spare as well. We look only where we know the origin's key, and compare with nothing but
 //! its signature: a page that is signed and something else is reported, once and once more when the
 //! origin has had the time to have it taken back. What comes of it is the origin's to decide.
-//! They look by HTTP: nobody tells them at which port another answers by HTTPS.
+//! By HTTP or by HTTPS, where the other's alias answers by both: which of them the origin's
+//! visitors take nobody tells, so chance decides.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,14 +52,16 @@ pub async fn watch_neighbours(
             continue;
         };
         let guise = Guise(random.within(0..64) as usize);
-        charge(look::look_bytes(Scheme::Http));
-        let Some(report) = look(eyes, &neighbour, (&target, guise)).await else {
+        let scheme = way(&neighbour, &mut random);
+        let looking = || look(eyes, (&neighbour, scheme), (&target, guise));
+        charge(look::look_bytes(scheme));
+        let Some(report) = looking().await else {
             continue;
         };
         line.report(neighbour.link, report);
         sleep(CONFIRM_AFTER).await;
-        charge(look::look_bytes(Scheme::Http));
-        if let Some(report) = look(eyes, &neighbour, (&target, guise)).await {
+        charge(look::look_bytes(scheme));
+        if let Some(report) = looking().await {
             line.report(neighbour.link, report);
         }
     }
@@ -81,18 +84,27 @@ fn choose(scene: &Scene, random: &mut Random) -> Option<(Neighbour, String)> {
     fits.then(|| (neighbour.clone(), target.to_owned()))
 }
 
+/// By which way we look.
+fn way(neighbour: &Neighbour, random: &mut Random) -> Scheme {
+    match neighbour.tls.is_some() && random.within(0..2) == 1 {
+        true => Scheme::Https,
+        false => Scheme::Http,
+    }
+}
+
 /// What is to be reported, if anything.
 async fn look(
     (fetcher, authorities): (&Fetcher, &Authorities),
-    neighbour: &Neighbour,
+    (neighbour, scheme): (&Neighbour, Scheme),
     (target, guise): (&str, Guise),
 ) -> Option<Report> {
     let origin = &neighbour.origin;
     let key = fetcher.origin_key(&Space::Origin(origin.host.clone(), origin.port))?;
+    let (alias, address) = neighbour.door(scheme);
     let place = Place {
-        scheme: Scheme::Http,
-        address: neighbour.address,
-        host: &Scheme::Http.authority(&neighbour.alias),
+        scheme,
+        address,
+        host: &scheme.authority(&alias),
     };
     let (page, _) = look::delivered(authorities, place, (target, guise)).await;
     // Where the origin redirects as well, only the origin knows.
@@ -102,6 +114,7 @@ async fn look(
             alias: neighbour.alias.clone(),
             target: target.to_owned(),
             seen: page.digest,
+            by_https: scheme == Scheme::Https,
         }),
         Standing::Authentic | Standing::Unsigned => None,
     }

@@ -32,16 +32,25 @@ pub struct Helper {
 impl Helper {
     /// The name and port that visitors by `scheme` come to, and where that is.
     pub(super) fn door(&self, scheme: Scheme) -> (WebAddress, SocketAddr) {
-        let (mut alias, mut address) = (self.alias.clone(), self.address);
-        match (scheme, self.tls) {
-            (Scheme::Http, _) | (Scheme::Https, None) => {}
-            (Scheme::Https, Some(port)) => {
-                alias.port = port;
-                address.set_port(port);
-            }
-        }
-        (alias, address)
+        door((&self.alias, self.address), self.tls, scheme)
     }
+}
+
+/// What of an alias that answers by HTTP here, and by HTTPS at the port `tls`, visitors come to.
+fn door(
+    (alias, mut address): (&WebAddress, SocketAddr),
+    tls: Option<u16>,
+    scheme: Scheme,
+) -> (WebAddress, SocketAddr) {
+    let mut alias = alias.clone();
+    match (scheme, tls) {
+        (Scheme::Http, _) | (Scheme::Https, None) => {}
+        (Scheme::Https, Some(port)) => {
+            alias.port = port;
+            address.set_port(port);
+        }
+    }
+    (alias, address)
 }
 
 /// A rescue server that helps an origin which we help as well.
@@ -57,6 +66,15 @@ pub struct Neighbour {
     pub alias: WebAddress,
     /// Where the other answers.
     pub address: SocketAddr,
+    /// The port at which that alias answers by HTTPS, where it does.
+    pub tls: Option<u16>,
+}
+
+impl Neighbour {
+    /// The name and port that visitors by `scheme` come to, and where that is.
+    pub(super) fn door(&self, scheme: Scheme) -> (WebAddress, SocketAddr) {
+        door((&self.alias, self.address), self.tls, scheme)
+    }
 }
 
 /// See the file header.
@@ -167,6 +185,7 @@ fn neighbours(plan: &RoutePlan) -> Vec<Neighbour> {
             own_alias: origin.alias.clone(),
             alias: home.alias.clone(),
             address: home.address,
+            tls: home.tls,
         };
         homes.map(neighbour).collect::<Vec<_>>()
     };

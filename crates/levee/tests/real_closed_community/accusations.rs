@@ -187,6 +187,33 @@ fn who_alters_only_what_goes_by_https_or_sends_visitors_elsewhere_is_expelled() 
     assert!(seen.iter().all(|visit| visit.end != VisitEnd::Wrong));
 }
 
+/// The origin looks nowhere by itself, so it hears of it from another that helps it.
+#[test]
+fn who_alters_only_what_goes_by_https_and_spares_the_origin_is_found_by_a_neighbour() {
+    let (stage, [one, _another]) = community(&[ORIGIN, LIAR, RESCUE]);
+    let origin = origin(&stage, one.at, "[integrity]\nsampling = \"0 s\"\n");
+    let liar = Player::starts(stage.trust(LIAR), Conduct::AltersByHttps);
+    stage.registers(LIAR, liar.rescue, &one);
+    origin.face.reaches_words("/candidates", LIAR);
+    let crowd = Crowd::comes_to(&origin);
+    // It takes little, and another is asked as well.
+    origin.face.reaches_words("/rescue_servers", LIAR);
+    let neighbour = stage.starts_site(&Draft {
+        name: RESCUE,
+        link: WIDE,
+        registries: &[one.at],
+        more: LOOKS,
+    });
+    origin.face.reaches_words("/rescue_servers", RESCUE);
+    liar.hears("PEERS key=");
+    origin.face.reaches_words("/integrity/expelled", LIAR);
+    origin.face.loses_words("/rescue_servers", LIAR);
+    // Whoever came by HTTP saw nothing of it.
+    let seen = crowd.seen();
+    assert!(seen.iter().all(|visit| visit.end != VisitEnd::Wrong));
+    drop((crowd, neighbour));
+}
+
 #[test]
 fn a_false_accuser_achieves_nothing_and_two_are_named_and_end_with_the_list() {
     let (stage, [one, another]) = community(&[ORIGIN, RESCUE, LIAR, OTHER]);

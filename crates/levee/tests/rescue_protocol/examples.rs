@@ -148,6 +148,7 @@ async fn a_rescue_server_hears_of_the_others_but_for_those_whom_it_must_not_ask(
     let peer = |alias, address: &str| Peer {
         alias: web(alias),
         address: address.parse().unwrap(),
+        tls: Some(8443),
         rate: rate(9),
     };
     let good = peer("www-vh1.other.example", "203.0.113.9");

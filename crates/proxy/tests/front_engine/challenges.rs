@@ -66,6 +66,7 @@ fn an_authority_at_a_rescue_server_is_answered_by_the_origin_and_nobody_else() {
     let peer = Peer {
         alias: web("home.example", home.port()),
         address: home.ip(),
+        tls: None,
         rate: ByteRate::from_kilobytes(1_000_000),
     };
     let peers = Peers {

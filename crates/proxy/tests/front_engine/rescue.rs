@@ -243,6 +243,7 @@ fn with_another(page: &'static str) -> Running {
         members: vec![Peer {
             alias: web("www-vh1.other.example", 80),
             address: "192.0.2.7".parse().unwrap(),
+            tls: None,
             rate: ByteRate::from_kilobytes(100),
         }],
     };
