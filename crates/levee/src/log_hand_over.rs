@@ -3,7 +3,8 @@
 //!
 //! Every ten seconds, each origin's lines go to its web address as one POST with the fetch key of
 //! the rescue. It comes in over the origin's inbound link, which a crowd leaves idle, and costs its
-//! outbound link one short answer.
+//! outbound link one short answer. All origins are asked at once: one that is slow holds up no
+//! other.
 //!
 //! An origin that is away, or was restarted and knows the key no more, takes its lines when it has
 //! called for help again: with the key of that call. They wait for an hour and are bounded in bytes
@@ -21,6 +22,7 @@ use levee_control::{HostTable, OriginPhase, OriginRoute, RoutePlan};
 use levee_observe::{AccessLog, HandOverLines};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::exchange::ask_on;
@@ -71,6 +73,7 @@ impl Waits {
     async fn hand_over_all(&mut self, log: &AccessLog, hosts: &HostTable) {
         let aliases = log.hand_over().aliases();
         self.0.retain(|alias, _| aliases.contains(alias));
+        let mut asking = JoinSet::new();
         for alias in aliases {
             let way = way_of(&alias, hosts);
             let is_live = way.is_some_and(|origin| origin.phase == OriginPhase::Live);
@@ -79,25 +82,32 @@ impl Waits {
             if since.is_some() && !is_live && !is_old {
                 continue;
             }
-            if let Some(lines) = log.hand_over().take(&alias) {
-                let way = way.filter(|_| !is_old);
-                self.hand_over_one(log, (alias, way), lines).await;
-            }
+            let Some(mut lines) = log.hand_over().take(&alias) else {
+                continue;
+            };
+            let Some(origin) = way.filter(|_| !is_old).map(Arc::clone) else {
+                tracing::warn!(%alias, lines = lines.lines, "log lines are given up: their origin is gone");
+                self.0.remove(&alias);
+                log.note_lost(lines.lines);
+                continue;
+            };
+            asking.spawn(async move {
+                let outcome = hand_over(&origin, &mut lines).await;
+                (alias, lines, outcome)
+            });
+        }
+        while let Some(Ok((alias, lines, outcome))) = asking.join_next().await {
+            self.conclude(log, (alias, lines), outcome);
         }
     }
 
-    async fn hand_over_one(
+    fn conclude(
         &mut self,
         log: &AccessLog,
-        (alias, way): (String, Option<&OriginRoute>),
-        mut lines: HandOverLines,
+        (alias, lines): (String, HandOverLines),
+        outcome: Result<(), Failure>,
     ) {
-        let Some(origin) = way else {
-            tracing::warn!(%alias, lines = lines.lines, "log lines are given up: their origin is gone");
-            self.0.remove(&alias);
-            return log.note_lost(lines.lines);
-        };
-        match hand_over(origin, &mut lines).await {
+        match outcome {
             Ok(()) => {
                 self.0.remove(&alias);
             }
@@ -120,29 +130,24 @@ impl Waits {
 
 /// Where the lines of `alias` go, and with which key: to its origin, which may have called for help
 /// again since. Whoever merely has its name gets nothing.
-fn way_of<'a>(alias: &str, hosts: &'a HostTable) -> Option<&'a OriginRoute> {
+fn way_of<'a>(alias: &str, hosts: &'a HostTable) -> Option<&'a Arc<OriginRoute>> {
     let own = origin_of(alias, hosts)?;
-    let is_same = |other: &OriginRoute| {
+    let is_same = |other: &Arc<OriginRoute>| {
         other.origin.host == own.origin.host && other.address.ip() == own.address.ip()
     };
     let mut newest = hosts.origins.iter().rev();
     let again = newest.find(|other| other.phase == OriginPhase::Live && is_same(other));
-    Some(again.map_or(own, |again| again))
+    Some(again.unwrap_or(own))
 }
 
 /// Whose visitors asked for `host`: an alias that we gave out, or an origin's own name, under which
 /// its visitors come while DNS leads some of them to us.
-fn origin_of<'a>(host: &str, hosts: &'a HostTable) -> Option<&'a OriginRoute> {
+fn origin_of<'a>(host: &str, hosts: &'a HostTable) -> Option<&'a Arc<OriginRoute>> {
     let is_asked_for = |origin: &&Arc<OriginRoute>| {
         origin.alias.as_str() == host || origin.origin.host.as_str() == host
     };
     // Numbers of aliases ascend: of two rescues of one origin, the newer has the key that counts.
-    hosts
-        .origins
-        .iter()
-        .rev()
-        .find(is_asked_for)
-        .map(|origin| &**origin)
+    hosts.origins.iter().rev().find(is_asked_for)
 }
 
 /// Hands all of `lines` over; what is left of them then was not, or may have been.
@@ -300,6 +305,40 @@ mod tests {
         let key = FetchKey::from_bytes([2; 16]).to_string();
         assert!(text.contains(&format!("levee-fetch: {key}")), "{text}");
         assert!(text.ends_with("\r\n\r\n{}\n{}\n"), "{text}");
+        assert_eq!(log.hand_over().aliases(), Vec::<String>::new());
+        assert_eq!(log.lost(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_origin_that_is_slow_holds_up_no_other() {
+        let (log, _thread) = AccessLog::start(LogTarget::Off, LogFormat::Json).unwrap();
+        let slow = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let quick = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let route = |number: u64, name: &str, listener: &TcpListener| {
+            let mut route = OriginRoute::clone(&origin(number, name, OriginPhase::Live));
+            route.address = listener.local_addr().unwrap();
+            route.key = Some(FetchKey::from_bytes([number as u8; 16]));
+            Arc::new(route)
+        };
+        let hosts = HostTable {
+            origins: vec![route(1, "a.example", &slow), route(2, "b.example", &quick)],
+            ..HostTable::default()
+        };
+        for number in [1, 2] {
+            let lines = HandOverLines {
+                body: b"{}\n".to_vec(),
+                lines: 1,
+            };
+            let alias = format!("www-vh{number}.aliases.example");
+            log.hand_over().give_back(&alias, lines);
+        }
+        let mut waits = Waits::default();
+        let told = waits.hand_over_all(&log, &hosts);
+        let answered = async {
+            answer(&quick, "204 No Content").await;
+            answer(&slow, "204 No Content").await;
+        };
+        tokio::join!(told, answered);
         assert_eq!(log.hand_over().aliases(), Vec::<String>::new());
         assert_eq!(log.lost(), 0);
     }
