@@ -219,7 +219,8 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn is_there(program: &str) -> bool {
+/// Whether a program is on this machine.
+pub fn is_there(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     // Where Debian has ip and tc, which is not on the path of everybody.
     let also = ["/usr/sbin", "/sbin"].map(PathBuf::from);

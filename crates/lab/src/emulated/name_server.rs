@@ -114,6 +114,15 @@ impl NameServer {
         ))
     }
 
+    /// The key as `nsupdate -y` takes it.
+    pub fn key_of_nsupdate(&self) -> String {
+        let words: Vec<&str> = KEY.split(':').collect();
+        match words[..] {
+            [name, algorithm, secret] => format!("{algorithm}:{name}:{secret}"),
+            [] | [_, ..] => KEY.to_owned(),
+        }
+    }
+
     /// The addresses that `name` has now; none where nothing is said.
     pub fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, LabError> {
         let runtime = tokio::runtime::Builder::new_current_thread()

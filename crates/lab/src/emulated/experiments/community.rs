@@ -15,13 +15,14 @@
 //! certificate that it got from pebble, and its customers follow redirects to aliases, for which
 //! the others have got wildcards from pebble, by records that they put into BIND. Every member is
 //! one by the authority's list, the liars too: they have keys, and lie all the same. The figures
-//! are drawn from three witnesses: the visitors, who know every byte of each page; the status
-//! pages; and BIND.
+//! are drawn from four witnesses: the visitors, who know every byte of each page; the status
+//! pages; BIND; and tools of others, which look at all of it while it runs (`tools.rs`).
 
 mod desk;
 mod eyes;
 mod figures;
 mod registrations;
+mod tools;
 mod town;
 
 use std::fmt::Write as _;
@@ -38,6 +39,7 @@ use super::super::servers::{Files, SITES, names};
 use super::super::topology::Topology;
 use crate::crowd::client::{Following, Protocol};
 use eyes::{Eyes, Glance};
+use tools::{Answers, Tools};
 use town::{MEMBERS, Town};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/community.toml");
@@ -143,6 +145,8 @@ struct Story {
     certificates: (f64, usize),
     /// Addresses of `news` in BIND that are not its own: when it had died, and at the end.
     records: (usize, usize),
+    /// What the tools of others said.
+    tools: Vec<Answers>,
 }
 
 /// What was done to the registries, and what the authority did.
@@ -186,6 +190,7 @@ fn pages() -> Files {
     (0..PAGES)
         .map(|number| {
             let mut page = format!("<!doctype html>\n<title>Page {number}</title>\n");
+            page.push_str(&tools::script(number));
             if number == ALTERED {
                 let _ = writeln!(page, "<p>Believe this one, for {TRUTH}.");
             }
@@ -248,24 +253,34 @@ fn play(
         from: network.host(from),
         source: network.host(source),
     };
-    let (faults, [crowd, after, customers]) = thread::scope(|scope| -> Result<_, LabError> {
-        let customers = scope.spawn(|| bench.play(route("customers", SHOP), &customers));
-        let crowd = scope.spawn(|| bench.play(route("visitors", NEWS), &crowd));
-        let faults = disturb(town, eyes, times);
-        let crowd = crowd.join().expect("playing a load does not panic")?;
-        bench.say("news is dead:");
-        let died = Instant::now();
-        town.kill_site(NEWS)?;
-        let after = bench.play(route("visitors", NEWS), &after)?;
-        let customers = customers.join().expect("playing a load does not panic")?;
-        Ok((Faults { died, ..faults? }, [crowd, after, customers]))
-    })?;
+    let lasts = (bench.form, Duration::from_secs_f64(times.calm + length));
+    let tools = Tools::new(network, town, (eyes, bench.folder("tools")), lasts)?;
+    let (faults, answers, [crowd, after, customers]) =
+        thread::scope(|scope| -> Result<_, LabError> {
+            let customers = scope.spawn(|| bench.play(route("customers", SHOP), &customers));
+            let crowd = scope.spawn(|| bench.play(route("visitors", NEWS), &crowd));
+            let asked = scope.spawn(|| tools.ask());
+            let faults = disturb(town, eyes, times);
+            let crowd = crowd.join().expect("playing a load does not panic")?;
+            bench.say("news is dead:");
+            let died = Instant::now();
+            town.kill_site(NEWS)?;
+            let after = bench.play(route("visitors", NEWS), &after)?;
+            let customers = customers.join().expect("playing a load does not panic")?;
+            let answers = asked.join().expect("asking tools does not panic")?;
+            let faults = Faults { died, ..faults? };
+            Ok((faults, answers, [crowd, after, customers]))
+        })?;
     let left = strangers_in_the_name(network, town)?;
     bench.say("news is back, and everybody goes home");
     town.revive_site(NEWS)?;
     let cleaned = wait_for_own_name(network, town)?;
     let glances = eyes.glances();
     town.stop_sites();
+    let answers = tools.ask_afterwards(answers)?;
+    tools::complaints(&answers)
+        .iter()
+        .for_each(|line| bench.say(line));
     let at_the_end = cleaned.max(strangers_in_the_name(network, town)?);
     Ok(Story {
         crowd,
@@ -275,6 +290,7 @@ fn play(
         faults,
         certificates: (0.0, 0),
         records: (left, at_the_end),
+        tools: answers,
     })
 }
 

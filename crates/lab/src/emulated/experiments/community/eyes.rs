@@ -14,7 +14,7 @@ use tokio::runtime;
 
 use super::super::super::LabError;
 use super::super::super::servers::watcher;
-use crate::demo::watch::{self, PeerSeen, RatesSeen};
+use crate::demo::watch::{self, LifetimeSeen, PeerSeen, RatesSeen};
 
 /// What a site says of itself, as far as it matters here.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,6 +22,8 @@ use crate::demo::watch::{self, PeerSeen, RatesSeen};
 pub struct SiteSeen {
     /// Rates of its last control interval.
     pub rates: RatesSeen,
+    /// What it counted since it was started.
+    pub lifetime: LifetimeSeen,
     /// Who rescues it.
     pub rescue_servers: Vec<PeerSeen>,
     /// Whom it would ask.

@@ -10,6 +10,7 @@ use super::super::super::network::Network;
 use super::super::super::servers::SITES;
 use super::eyes::Glance;
 use super::registrations;
+use super::tools;
 use super::town::{MEMBERS, Member, REGISTRIES};
 use super::{BOASTER, Faults, MALORY, NEWS, PAGES, SHOP, Story, TIMES_BOASTED, has_found_out};
 
@@ -26,8 +27,9 @@ pub fn findings(network: &Network, story: &Story) -> Findings {
     rows.extend(liar_rows(network, story));
     rows.extend(registry_rows(story));
     rows.extend(death_rows(story));
+    rows.extend(tools::rows(&story.tools));
     Findings {
-        method: method(story),
+        method: [method(story), tools::sentences(&story.tools)].concat(),
         rows,
         plots: plots(story),
         ..Findings::default()

@@ -2,7 +2,7 @@
 //! authority, and seven sites.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -141,6 +141,11 @@ impl<'a> Town<'a> {
     /// Files with the certificate authorities that visitors believe: pebble alone.
     pub fn believed(&self) -> Vec<PathBuf> {
         vec![self.authority.root.clone()]
+    }
+
+    /// File with the root of pebble's certificates.
+    pub fn root(&self) -> &Path {
+        &self.authority.root
     }
 
     /// The files of a site's visitors.
@@ -312,8 +317,8 @@ fn certify(desk: &Desk, network: &Network) -> Result<PathBuf, LabError> {
 
 fn start_authority(
     network: &Network,
-    folder: &std::path::Path,
-    certificates: &std::path::Path,
+    folder: &Path,
+    certificates: &Path,
     name_server: &NameServer,
 ) -> Result<CertificateAuthority, LabError> {
     let host = network.host("authority");
