@@ -96,10 +96,15 @@ impl Core {
         }
         let has_upload = answer.flow.as_ref().is_some_and(|flow| flow.is_uploading());
         let has_rest = has_upload || connection.incoming == Incoming::Lost;
+        // Closed at once, the kernel would take back the answer with what is still to come.
+        let comes_more = match connection.incoming {
+            Incoming::Length(_) | Incoming::Chunked(_) => true,
+            Incoming::Tunnel | Incoming::Lost | Incoming::Done => false,
+        };
         let after = match answer.after {
             // The rest of a body that its upstream did not want: nobody knows how long it is.
             After::Next | After::Close if has_rest => After::Linger,
-            After::Close if connection.inbound.is_readable() => After::Linger,
+            After::Close if comes_more || connection.inbound.is_readable() => After::Linger,
             after @ (After::Next | After::Close | After::Linger) => after,
         };
         self.settle(answer, Clock.now());

@@ -107,6 +107,28 @@ fn a_copy_is_there_before_anybody_asks() {
 }
 
 #[test]
+fn who_pushes_what_is_held_hears_so_although_he_is_still_speaking() {
+    let (running, _) = cast();
+    assert_eq!(push(&running, &ok("", "pushed")).status, 201);
+    let head = format!(
+        "PUT /a HTTP/1.1\r\nHost: {ALIAS}\r\n{KEY}{MESSAGE}{CODINGS}\
+         Transfer-Encoding: chunked\r\n\r\n"
+    );
+    let chunks = format!("2000\r\n{}\r\n", "x".repeat(0x2000)).repeat(40);
+    // The answer comes at any moment: while some of the body waits, or none.
+    for _ in 0..20 {
+        let mut client = running.connect();
+        client.send(format!("{head}{chunks}"));
+        let answer = client.receive();
+        let held = (200, "{\"copy\":\"held\"}\n");
+        assert_eq!((answer.status, answer.text()), held);
+        // Most clients speak to the end before they listen: a reset would be all that they hear.
+        client.send(&chunks);
+        assert!(client.rest().is_empty());
+    }
+}
+
+#[test]
 fn a_copy_of_another_version_replaces_what_a_visitor_has_had_fetched() {
     let address = origin(|_| {
         ok(
