@@ -10,47 +10,23 @@ use crate::workspace::Workspace;
 /// all dependencies by the packages that are named, and other features mean to build them anew.
 const PROGRAMS: [&str; 4] = ["--package", "levee", "--package", "levee-lab"];
 
-/// What counts instructions and allocations.
-const COST_EXAMPLES: &[&str] = &["request_cost", "arrival_cost"];
-/// What the peers' benchmark measures itself by.
-const YARDSTICKS: &[&str] = &["bare_uring"];
-
 /// Builds the server and its lab for release, with the build's progress on the terminal.
 pub fn build(workspace: &Workspace) -> Result<(), Failure> {
     install::for_builds()?;
-    run(&mut programs_call(workspace))
-}
-
-/// The calls that build everything for release that `test` uses.
-pub fn build_calls(workspace: &Workspace) -> Vec<Command> {
-    vec![
-        programs_call(workspace),
-        examples_call(workspace, "levee-proxy", COST_EXAMPLES),
-        examples_call(workspace, "levee-net", YARDSTICKS),
-    ]
-}
-
-fn programs_call(workspace: &Workspace) -> Command {
-    let mut command = cargo(workspace, &["build", "--release"]);
-    command.args(PROGRAMS);
-    command
+    run(cargo(workspace, &["build", "--release"]).args(PROGRAMS))
 }
 
 /// Builds the server and the lab for release, with the lab's yardsticks.
 pub fn build_yardsticks(workspace: &Workspace) -> Result<(), Failure> {
     build(workspace)?;
-    build_examples(workspace, "levee-net", YARDSTICKS)
+    build_examples(workspace, "levee-net", &["bare_uring"])
 }
 
 fn build_examples(workspace: &Workspace, package: &str, names: &[&str]) -> Result<(), Failure> {
-    run(&mut examples_call(workspace, package, names))
-}
-
-fn examples_call(workspace: &Workspace, package: &str, names: &[&str]) -> Command {
-    let mut command = programs_call(workspace);
-    command.args(["--package", package]);
+    let mut command = cargo(workspace, &["build", "--release"]);
+    command.args(PROGRAMS).args(["--package", package]);
     command.args(names.iter().flat_map(|name| ["--example", name]));
-    command
+    run(&mut command)
 }
 
 /// The program of an example that was built for release.
@@ -113,8 +89,9 @@ pub fn test_experiments(workspace: &Workspace) -> Result<(), Failure> {
 
 /// Instructions and allocations of a request on its core, and of its part for hot spots.
 pub fn request_cost(workspace: &Workspace) -> Result<(), Failure> {
-    build_examples(workspace, "levee-proxy", COST_EXAMPLES)?;
-    for name in COST_EXAMPLES {
+    let examples = ["request_cost", "arrival_cost"];
+    build_examples(workspace, "levee-proxy", &examples)?;
+    for name in examples {
         run(&mut example(workspace, name))?;
     }
     Ok(())

@@ -87,11 +87,6 @@ fn host() -> Result<String, Failure> {
 }
 
 fn build(workspace: &Workspace) -> Result<(), Failure> {
-    run_command(&mut build_call(workspace)?)
-}
-
-/// The call that builds all targets.
-pub fn build_call(workspace: &Workspace) -> Result<Command, Failure> {
     let mut command = cargo(workspace, &["build", "--release", "--target", &host()?]);
     let root = workspace.root.join("fuzz");
     command
@@ -100,7 +95,7 @@ pub fn build_call(workspace: &Workspace) -> Result<Command, Failure> {
         .env("RUSTFLAGS", "--cfg fuzzing")
         .env("CARGO_TARGET_DIR", build_folder(workspace))
         .current_dir(root);
-    Ok(command)
+    run_command(&mut command)
 }
 
 /// Tries `targets`, one on each core at a time, and tells of each when it is done.

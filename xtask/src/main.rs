@@ -4,7 +4,6 @@
 //! commands and nothing else. Each file holds one concern; the list of commands is the one table
 //! below. It uses the standard library only, so that it builds in seconds on a fresh clone.
 
-mod ahead;
 mod bench;
 mod cache_tests;
 mod check;

@@ -1,13 +1,11 @@
 //! `test`: everything that can be tested, on a fresh machine, without a question.
 //!
 //! All steps share two builds, one for tests and one for release: nothing here changes flags or
-//! profiles between steps. What is built for release and for fuzzing is begun while the tests
-//! against real processes wait for those. A step that fails does not stop the others, so that one
-//! run shows every fault.
+//! profiles between steps. A step that fails does not stop the others, so that one run shows every
+//! fault.
 
 use std::process::Command;
 
-use crate::ahead::Ahead;
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
@@ -21,21 +19,9 @@ pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> 
     let mut steps = Steps::default();
     steps.step("install", install::run_installation);
     check::fast(workspace, &mut steps);
-    let mut ahead = None;
-    steps.step("builds begun ahead", || {
-        install::for_builds()?;
-        ahead = Some(Ahead::begin(workspace)?);
-        Ok(())
-    });
     steps.step("real processes", || check::real_tests(workspace));
     steps.step("fuzz", || fuzz::test(workspace));
-    let is_built = steps.step("release build", || {
-        if let Some(ahead) = ahead {
-            ahead.finish();
-        }
-        forward::build(workspace)
-    });
-    if is_built {
+    if steps.step("release build", || forward::build(workspace)) {
         with_release(workspace, &mut steps);
     } else {
         for name in [
