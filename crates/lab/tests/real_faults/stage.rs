@@ -343,7 +343,9 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(Instant::now() < deadline, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(10));
+        // Each look at a status costs a debug build some milliseconds, and a server that is asked
+        // all the time is not at rest.
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
