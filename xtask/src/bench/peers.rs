@@ -5,7 +5,7 @@
 //! alike.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::fleet::{Cores, Ground, Instance};
@@ -258,22 +258,28 @@ fn a_few<'a>(asked: &[&'a Instance], turn: usize) -> Vec<&'a Instance> {
 
 /// Gets the programs that are missing: load generators and the peers that are to be measured.
 fn install_for(servers: &[&Server]) -> Result<(), Failure> {
-    let mut needed = vec![
+    let tools = [
         ("curl", "curl"),
         ("h2load", "nghttp2-client"),
         ("openssl", "openssl"),
         ("wrk", "wrk"),
     ];
+    let mut missing: Vec<&str> = tools
+        .into_iter()
+        .filter_map(|(program, package)| (!is_installed(program)).then_some(package))
+        .collect();
     for server in servers {
         if let Maker::Debian(package) = server.maker {
-            needed.extend(server.setups.iter().map(|setup| (setup.program, package)));
+            for setup in server.setups {
+                missing.extend((!is_installed(setup.program)).then_some(package));
+                let parts = setup
+                    .parts
+                    .iter()
+                    .filter(|(file, _)| !Path::new(file).exists());
+                missing.extend(parts.map(|(_, package)| *package));
+            }
         }
     }
-    let mut missing: Vec<&str> = needed
-        .into_iter()
-        .filter(|(program, _)| !is_installed(program))
-        .map(|(_, package)| package)
-        .collect();
     missing.sort_unstable();
     missing.dedup();
     install::install(&missing)

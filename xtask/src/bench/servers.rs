@@ -47,6 +47,9 @@ pub struct Setup {
     pub doors: &'static [Door],
     /// What to run; a program of ours is built for release first.
     pub program: &'static str,
+    /// Files that its configuration needs and its own package lacks, and the packages that have
+    /// them: Debian parts the modules of some servers off.
+    pub parts: &'static [(&'static str, &'static str)],
     /// Its arguments. `@CONF@` is the path of the first file; the other words are those of
     /// `fleet`.
     pub arguments: &'static [&'static str],
@@ -66,6 +69,7 @@ pub struct Setup {
 const PLAIN: Setup = Setup {
     doors: &[Door::Files],
     program: "",
+    parts: &[],
     arguments: &[],
     files: &[],
     words: &[],
@@ -184,6 +188,7 @@ pub const SERVERS: &[Server] = &[
         setups: &[Setup {
             doors: FILES_AND_TLS,
             program: "lighttpd",
+            parts: &[("/usr/lib/lighttpd/mod_openssl.so", "lighttpd-mod-openssl")],
             arguments: &["-D", "-f", "@CONF@"],
             files: &[("lighttpd.conf", "lighttpd.conf")],
             ..PLAIN
