@@ -1,6 +1,8 @@
 //! `check`: what one runs before each commit. Fast tests only: no process of ours is started,
 //! nothing is installed, no release build is made.
 
+use std::thread;
+
 use crate::command::{Failure, cargo, run as run_command};
 use crate::steps::Steps;
 use crate::tidy;
@@ -64,6 +66,9 @@ pub fn real_tests(workspace: &Workspace) -> Result<(), Failure> {
     // such tests, and cargo builds the programs of all that are tried before it runs any.
     let mut command = cargo(workspace, &["test", "--workspace", "--no-fail-fast"]);
     command.args(real.into_iter().flat_map(|name| ["--test", name]));
+    // They wait for timers of seconds most of the time.
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    command.args(["--", &format!("--test-threads={}", 2 * cores)]);
     run_command(&mut command)
 }
 

@@ -22,6 +22,7 @@ use levee_observe::StatusBoard;
 use levee_proxy::{Front, MissingCopy};
 use levee_vocab::{LinkId, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::community::Community;
@@ -89,19 +90,23 @@ const LOOKS: u32 = 4;
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
 
 impl BrainTask {
-    /// Runs until the operator drains it.
+    /// Shows the first status, and goes on beside until the operator drains it. Whoever reads the
+    /// line that the server is ready finds it ready.
     ///
-    /// Cancel safety: dropped half-way, links close and the cores keep the last plan.
-    pub async fn run(mut self) {
-        let clock = Clock;
+    /// Cancel safety: aborted half-way, links close and the cores keep the last plan.
+    pub fn start(self) -> JoinHandle<()> {
         let (cores, connections_max) = (self.cores, self.connections_max);
-        let mut sampler = Sampler::start(&self.front, clock.now(), cores, connections_max);
+        let mut sampler = Sampler::start(&self.front, Clock.now(), cores, connections_max);
         sampler.watch_by(&self.brain.parameters().hot_spots.rules);
+        self.publish();
+        self.show(&sampler);
+        tokio::spawn(self.run(sampler))
+    }
+
+    async fn run(mut self, mut sampler: Sampler) {
+        let clock = Clock;
         let (mut ticks, mut looks) = (self.ticks(), self.looks());
         let mut state = StateWatch::start(self.state.clone());
-        self.publish();
-        // Ready before the first interval is over.
-        self.show(&sampler);
         loop {
             let deadline = self
                 .brain

@@ -266,3 +266,23 @@ async fn drain(front: &Front, orders: &mpsc::Sender<Order>, dns: Option<&Dns>) {
         dns.finish().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::SettingsFile;
+
+    #[tokio::test]
+    async fn the_first_status_is_there_before_anybody_is_told_that_the_server_is_ready() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[site]\nname = \"news.example.org\"\nlisten = [\"127.0.0.1:0\"]\n\
+                    folder = \".\"\ncores = 1\n[admin]\nlisten = \"127.0.0.1:0\"\n";
+        let file = SettingsFile::read(text, folder.path()).unwrap();
+        let settings = Settings::settle(&file).unwrap();
+        let node = Node::build(settings, &Inherited::default()).await.unwrap();
+        // No other task has run since on this one thread.
+        let status = node.board.status();
+        assert!(status.ready);
+        assert!(status.link.capacity > 0);
+    }
+}

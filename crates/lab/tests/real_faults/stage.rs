@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use levee_lab::processes::{Process, levee_beside};
 use levee_vocab::WebAddress;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -219,6 +219,10 @@ impl Place {
     /// SIGSTOP: it stays where it is, its connections open, and does nothing.
     pub fn freeze(&self) {
         self.process.signal(Signal::STOP).unwrap();
+        // Its threads stop one by one, and one on another core may still send an answer: the
+        // kernel tells us once all of them stand.
+        let id = Pid::from_raw(self.process.id().cast_signed()).unwrap();
+        waitid(WaitId::Pid(id), WaitIdOptions::STOPPED).unwrap();
     }
 
     /// SIGCONT.

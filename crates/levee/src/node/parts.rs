@@ -149,7 +149,7 @@ impl Parts {
             board,
             admin_address: local_address(&sockets.admin)?,
             admin: sockets.admin,
-            brain: tokio::spawn(task.run()),
+            brain: task.start(),
             log: made.log,
             log_thread: made.log_thread,
             side_tasks,
