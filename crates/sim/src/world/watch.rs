@@ -5,8 +5,7 @@
 //! - What is redirected to a rescue server in one interval never exceeds D_redi, but for a single
 //!   file larger than a whole interval's D_redi, whose excess is owed by the following ones (R5).
 //! - Nothing is redirected that may not be, and no crawler.
-//! - A visitor follows at most a redirect, a redirect back, and a redirect: there are no loops
-//!   (R1, R8).
+//! - A visitor follows four redirects at most (`REDIRECTS_MAX`): there are no loops (R1, R8).
 //! - An alias is written to the state folder before it is used, and no number is given twice (R8).
 
 use std::collections::{BTreeMap, BTreeSet};
