@@ -33,7 +33,7 @@ pub use listen_address::{ListenAddress, ListenAddressError};
 pub use listener::{Accepted, Listener, ListenerError, PortSharing};
 pub use mailbox::{Mailbox, Sender};
 pub use poller::{Poller, Readiness};
-pub use process::{cpu_time, pin_to_cpu, raise_open_files, thread_cpu_time};
+pub use process::{cpu_time, raise_open_files, thread_cpu_time};
 pub use shared::Shared;
 pub use socket::{Sent, Socket};
 pub use tcp_info::TcpInfo;

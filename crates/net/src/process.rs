@@ -1,6 +1,5 @@
 //! What this process uses and may use.
 
-use std::io;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -30,21 +29,6 @@ pub fn raise_open_files() -> u64 {
         let _ = setrlimit(Resource::Nofile, wanted);
     }
     getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
-}
-
-/// Keeps the calling thread on one processor.
-pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
-    // SAFETY: an all-zero cpu_set_t is the empty set; CPU_SET checks `cpu` against its size; the
-    // call reads the set during the call only and acts on the calling thread.
-    let result = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]
