@@ -1,5 +1,7 @@
 //! The command line: reads what is wanted, runs it, and says in a sentence what went wrong.
 
+use std::fmt::Display;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -17,19 +19,16 @@ fn main() -> ExitCode {
         Command::Serve(serve) => levee::serve::run(&serve),
         Command::Registry(registry) => levee::serve::run_registry(&registry),
         Command::Community(wanted) => {
-            levee::community_desk::run(&wanted).map(|report| println!("{report}"))
+            levee::community_desk::run(&wanted).and_then(|report| say(format!("{report}\n")))
         }
         Command::Dns(order) => levee::serve::run_name_server(&order),
-        Command::Check { file } => levee::check::run(&file).map(|report| println!("{report}")),
+        Command::Check { file } => {
+            levee::check::run(&file).and_then(|report| say(format!("{report}\n")))
+        }
         Command::Explain {
             reference: true, ..
-        } => {
-            print!("{}", settings::reference_page());
-            Ok(())
-        }
-        Command::Explain { file, .. } => {
-            explain::explain(file.as_deref()).map(|report| print!("{report}"))
-        }
+        } => say(settings::reference_page()),
+        Command::Explain { file, .. } => explain::explain(file.as_deref()).and_then(say),
         Command::Reload { server } => reload(&server),
         Command::Purge {
             server,
@@ -39,11 +38,11 @@ fn main() -> ExitCode {
             json,
         } => purge(&server, purge_of(url, &key, soft), json),
         Command::Status { server, json } => show_status(&server, json),
-        Command::Replay(replay) => levee::replay::run(&replay).map(|text| print!("{text}")),
+        Command::Replay(replay) => levee::replay::run(&replay).and_then(say),
         Command::Drill(order) => drill(&order),
         Command::Certificate {
             action: CertificateAction::Local { names, folder },
-        } => levee::local_authority::run(&names, &folder).map(|text| print!("{text}")),
+        } => levee::local_authority::run(&names, &folder).and_then(say),
         Command::Top { server } => watch(&server),
         Command::Lab { arguments } => levee::lab::run(&arguments),
         Command::Completion { shell } => {
@@ -65,8 +64,21 @@ fn main() -> ExitCode {
 fn reload(server: &Server) -> Result<(), String> {
     let admin = server.address()?;
     let sentence = levee::serve::small_runtime()?.block_on(admin_client::reload(admin))?;
-    print!("{sentence}");
-    Ok(())
+    say(sentence)
+}
+
+/// Writes to the standard output. That nobody reads on (`levee status | head -3`) is no fault.
+///
+/// # Errors
+/// Where it cannot be written for another reason, such as a disk that is full.
+fn say(text: impl Display) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match write!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the answer: {error}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn purge_of(url: Option<String>, keys: &[String], soft: bool) -> Result<Purge, PurgeError> {
@@ -86,8 +98,8 @@ fn purge(server: &Server, purge: Result<Purge, PurgeError>, json: bool) -> Resul
     let admin = server.address()?;
     let report = levee::serve::small_runtime()?.block_on(admin_client::purge(admin, &purge))?;
     match json {
-        true => println!("{}", report.json()),
-        false => print!("{report}"),
+        true => say(format!("{}\n", report.json()))?,
+        false => say(&report)?,
     }
     report.confirmed_by_all()
 }
@@ -97,8 +109,7 @@ fn drill(order: &Drill) -> Result<(), String> {
     let runtime = levee::serve::small_runtime()?;
     if let Some(DrillAction::Stop { server }) = &order.action {
         let sentence = runtime.block_on(levee::drill::stop(server.address()?))?;
-        println!("{sentence}");
-        return Ok(());
+        return say(format!("{sentence}\n"));
     }
     let admin = order.server.address()?;
     let wanted = Wanted {
@@ -113,8 +124,8 @@ fn drill(order: &Drill) -> Result<(), String> {
         levee::serve::told_to_stop(),
     ))?;
     match order.json {
-        true => println!("{}", report.json()),
-        false => print!("{report}"),
+        true => say(format!("{}\n", report.json()))?,
+        false => say(&report)?,
     }
     report.is_well()
 }
@@ -123,15 +134,15 @@ fn show_status(server: &Server, json: bool) -> Result<(), String> {
     let admin = server.address()?;
     let runtime = levee::serve::small_runtime()?;
     if json {
-        println!("{}", runtime.block_on(admin_client::status_text(admin))?);
-    } else {
-        let status = runtime.block_on(admin_client::status(admin))?;
-        print!("{}", levee_observe::render_status_text(&status));
+        let text = runtime.block_on(admin_client::status_text(admin))?;
+        return say(format!("{text}\n"));
     }
-    Ok(())
+    let status = runtime.block_on(admin_client::status(admin))?;
+    say(levee_observe::render_status_text(&status))
 }
 
-/// Redraws once a second until the server is gone or the person has seen enough (Ctrl-C).
+/// Redraws once a second until the server is gone or the person has seen enough: by Ctrl-C, or by
+/// reading no further.
 fn watch(server: &Server) -> Result<(), String> {
     let admin = server.address()?;
     levee::serve::small_runtime()?.block_on(async {
@@ -143,11 +154,13 @@ fn watch(server: &Server) -> Result<(), String> {
                 .ok()
                 .and_then(|text| text.parse().ok());
             // Clear the screen and go to its corner (ECMA-48), then draw.
-            print!(
-                "\x1b[2J\x1b[H{}",
-                levee_observe::render_top(&status, width.unwrap_or(80))
-            );
-            std::io::Write::flush(&mut std::io::stdout()).map_err(|error| error.to_string())?;
+            let screen = levee_observe::render_top(&status, width.unwrap_or(80));
+            let mut out = io::stdout().lock();
+            match write!(out, "\x1b[2J\x1b[H{screen}").and_then(|()| out.flush()) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
         }
     })
 }

@@ -1,4 +1,5 @@
-//! What a service manager sees of the real server: sd_notify(3) messages and socket activation.
+//! What a service manager sees of the real server: sd_notify(3) messages and socket activation;
+//! and what a shell sees whose pipe ends early.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -144,4 +145,16 @@ fn a_socket_that_no_setting_names_is_refused_by_its_address() {
         told.contains(&address.to_string()) && told.contains("site.listen"),
         "{told}"
     );
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_fault() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+    command.args(["explain", "--reference"]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = command.stdout(writer).stderr(Stdio::piped()).output();
+    let output = output.unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.is_empty(), "{told}");
 }

@@ -206,6 +206,7 @@ async fn a_public_registry_takes_no_private_addresses() {
     // The registry is there; what it said stands on the status page.
     assert!(client.status().connected);
     assert_eq!(client.status().last_error, refused.to_string());
+    assert_eq!(client.status().refusal, refused.to_string());
     // Who is not taken may still look for others, and the reason stays to be seen.
     assert_eq!(client.search(3).await.unwrap(), []);
     assert_eq!(client.status().last_error, refused.to_string());

@@ -168,7 +168,7 @@ function drawFigures(status) {
     ["Redirects, all", Words.count(lifetime.redirects)],
     ["Refused, all", Words.count(lifetime.refused)],
     ["Redirects at risk", Words.count(lifetime.redirects_at_risk)],
-    ["Registry", status.registry.address ? (status.registry.connected ? "answers" : "does not answer") : "none"],
+    ["Registry", registryWord(status.registry)],
     ["Asked next", askedNext(status) ?? "nobody"],
   ];
   document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
@@ -176,6 +176,12 @@ function drawFigures(status) {
     row.append(element("dt", name), element("dd", String(value)));
     return row;
   }));
+}
+
+function registryWord(registry) {
+  if (!registry.address) return "none";
+  if (!registry.connected) return "does not answer";
+  return registry.refusal ? "does not list this site" : "answers";
 }
 
 // Whoever helps already is not asked again.

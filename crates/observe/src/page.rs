@@ -168,7 +168,11 @@ fn candidates(html: &mut Html, status: &Status) {
             .text(&registry.lookup_error)
             .markup("</q>. Those that were known stay.");
     }
-    if !registry.last_error.is_empty() {
+    if registry.connected && !registry.refusal.is_empty() {
+        html.markup(" <strong>It does not list this site:</strong> <q>")
+            .text(&registry.refusal)
+            .markup("</q>.");
+    } else if !registry.last_error.is_empty() {
         html.markup(" Last error: <q>")
             .text(&registry.last_error)
             .markup("</q>.");

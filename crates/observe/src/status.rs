@@ -494,6 +494,9 @@ pub struct RegistryStatus {
     pub address: String,
     /// Whether the last exchange went well.
     pub connected: bool,
+    /// Why the registry does not list this site, in a sentence; empty where it does, or was not
+    /// asked to.
+    pub refusal: String,
     /// What went wrong last, in a sentence.
     pub last_error: String,
     /// Why the last look for registries failed, in a sentence: those that were known stay.

@@ -56,12 +56,13 @@ pub fn render_status_text(status: &Status) -> String {
             words::percent(words::link_level(status))
         ),
         format!(
-            "Up {}, {} requests, {} sent, {} redirects, {} refused.",
+            "Up {}, {} requests, {} sent, {} redirects, {} refused, {} closed unanswered.",
             words::span(status.uptime),
             words::count(status.lifetime.requests),
             words::bytes(status.lifetime.bytes),
             words::count(status.lifetime.redirects),
-            words::count(status.lifetime.refused)
+            words::count(status.lifetime.refused),
+            words::count(status.lifetime.dropped)
         ),
     ];
     for peer in &status.rescue_servers {
@@ -75,6 +76,13 @@ pub fn render_status_text(status: &Status) -> String {
             "The registry at {} does not answer: {}",
             plain(&status.registry.address),
             plain(&status.registry.last_error)
+        ));
+    }
+    if status.registry.connected && !status.registry.refusal.is_empty() {
+        lines.push(format!(
+            "The registry at {} does not list this site: {}",
+            plain(&status.registry.address),
+            plain(&status.registry.refusal)
         ));
     }
     if !status.help.state_trouble.is_empty() {

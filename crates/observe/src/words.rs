@@ -135,10 +135,7 @@ pub(crate) fn link_level(status: &Status) -> f64 {
 pub(crate) fn sentence(status: &Status) -> String {
     let mut text = match Mood::of(status) {
         Mood::Starting => "This site is starting.".to_owned(),
-        Mood::Normal => format!(
-            "This site carries its visitors by itself; {} of its link is in use.",
-            percent(link_level(status))
-        ),
+        Mood::Normal => by_itself(status),
         Mood::Sos => being_rescued(status),
         Mood::Rescue => rescuing(status),
     };
@@ -154,6 +151,19 @@ pub(crate) fn sentence(status: &Status) -> String {
         text.push_str(&format!(" {refusals} requests a second are refused."));
     }
     text
+}
+
+fn by_itself(status: &Status) -> String {
+    let level = link_level(status);
+    let used = percent(level);
+    if level < 1.0 {
+        return format!("This site carries its visitors by itself; {used} of its link is in use.");
+    }
+    let helpers = match status.registry.address.is_empty() {
+        true => "It is in no community that could help.",
+        false => "It has not called for help yet.",
+    };
+    format!("The link of this site is full ({used}): visitors wait or are turned away. {helpers}")
 }
 
 fn being_rescued(status: &Status) -> String {

@@ -55,6 +55,7 @@ fn hostile() -> Status {
     status.registry.address = evil.into();
     status.registry.connected = false;
     status.registry.last_error = evil.into();
+    status.registry.refusal = evil.into();
     status.hot = vec![HotUrl {
         url: evil.into(),
         rate: f64::NAN,
@@ -94,6 +95,35 @@ fn each_face_of_a_site_that_rescues_is_as_written() {
     golden(
         "tests/golden/rescue_status.txt",
         &render_status_text(&status),
+    );
+}
+
+#[test]
+fn a_registry_that_answers_and_does_not_list_the_site_is_told() {
+    let mut status = sample("rescue.json");
+    status.registry.connected = true;
+    status.registry.refusal = "409 Taken".into();
+    assert!(render_status_text(&status).contains("does not list this site: 409 Taken\n"));
+    assert!(render_page(&status).contains("list this site:</strong> <q>409 Taken</q>"));
+    assert!(render_metrics(&status).contains("\nlevee_registry_refuses 1\n"));
+}
+
+#[test]
+fn a_site_that_is_overrun_does_not_say_that_it_carries_its_visitors() {
+    let mut status = sample("rescue.json");
+    status.state = "normal".into();
+    status.rates.out = status.link.usable;
+    let text = render_status_text(&status);
+    assert!(
+        text.contains("The link of this site is full (100 %)"),
+        "{text}"
+    );
+    assert!(text.contains("It has not called for help yet."), "{text}");
+    status.registry.address.clear();
+    let text = render_status_text(&status);
+    assert!(
+        text.contains("It is in no community that could help."),
+        "{text}"
     );
 }
 

@@ -272,7 +272,7 @@ fn a_name_belongs_to_whoever_holds_it() {
         "REGISTER a.org 80 8.0.0.1 7401 500 30",
         &["OK 30"],
     );
-    let taken = "1 409 Taken by another address";
+    let taken = "1 409 Taken by another address until its registration ends";
     check(
         &mut r,
         1,

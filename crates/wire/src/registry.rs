@@ -249,7 +249,7 @@ impl fmt::Display for Refusal {
         f.write_str(match self {
             Self::Malformed => "Malformed",
             Self::AddressRefused => "Reject address is not yours or not permitted here",
-            Self::Taken => "Taken by another address",
+            Self::Taken => "Taken by another address until its registration ends",
             Self::Stale(newest) => return write!(f, "Stale stamp={newest} is known here"),
             Self::FromTheFuture => "Stamp from the future: set your clock",
             Self::TooMany => "Too many requests",

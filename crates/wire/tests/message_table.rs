@@ -466,7 +466,7 @@ fn a_reply_is_lines_and_its_last_line_says_so() {
     registry::Reply::Refused(registry::Refusal::Taken).encode(3, &mut bytes);
     let text = String::from_utf8(bytes).unwrap();
     let expected = "2 210 ENTRY www.rescue.com 8080 5.6.7.8 7401 500 30\n2 200 OK 1\n\
-                    3 409 Taken by another address\n";
+                    3 409 Taken by another address until its registration ends\n";
     assert_eq!(text, expected);
     let lines: Vec<_> = text
         .lines()
@@ -474,7 +474,7 @@ fn a_reply_is_lines_and_its_last_line_says_so() {
         .collect();
     let refused = ReplyLine::Refused {
         code: 409,
-        text: "Taken by another address".to_owned(),
+        text: "Taken by another address until its registration ends".to_owned(),
     };
     assert_eq!(
         lines,

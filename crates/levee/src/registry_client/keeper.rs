@@ -304,6 +304,7 @@ impl Keeper {
         let before = self.status.send_replace(RegistryStatus {
             address: used.unwrap_or_else(|| NONE_YET.to_owned()),
             connected: contact == Contact::Answers,
+            refusal: self.refusal.clone().unwrap_or_default(),
             last_error: last_error.clone(),
             lookup_error: self.lookup_error(),
             all: self.all(),

@@ -425,6 +425,19 @@ pub(super) const METRICS: &[Metric] = &[
         },
     },
     Metric {
+        name: "levee_registry_refuses",
+        kind: Gauge,
+        unit: "1 or 0",
+        level: Operator,
+        help: "Whether the registry does not list this site; absent where none is set.",
+        labels: &[],
+        read: |s, out| {
+            if !s.registry.address.is_empty() {
+                out.value(!s.registry.refusal.is_empty());
+            }
+        },
+    },
+    Metric {
         name: "levee_rescue_messages_refused_total",
         kind: Counter,
         unit: "messages",
