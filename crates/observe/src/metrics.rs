@@ -16,6 +16,7 @@ mod integrity;
 mod log;
 mod mesh;
 mod purges;
+mod registry;
 mod table;
 mod trust;
 mod upstreams;

@@ -7,7 +7,7 @@ use super::Audience::{Detail, Operator};
 use super::Kind::{Counter, Gauge, Summary};
 use super::{
     Metric, certificates, copies, crawlers, dns, drills, fetches, help, homes, integrity, log,
-    mesh, purges, trust, upstreams, way_back,
+    mesh, purges, registry, trust, upstreams, way_back,
 };
 
 /// Every metric, in the order in which they are shown.
@@ -411,32 +411,8 @@ pub(super) const METRICS: &[Metric] = &[
         labels: &[],
         read: |s, out| out.value(s.candidates.len() as u64),
     },
-    Metric {
-        name: "levee_registry_connected",
-        kind: Gauge,
-        unit: "1 or 0",
-        level: Operator,
-        help: "Whether the last exchange with the registry went well; absent where none is set.",
-        labels: &[],
-        read: |s, out| {
-            if !s.registry.address.is_empty() {
-                out.value(s.registry.connected);
-            }
-        },
-    },
-    Metric {
-        name: "levee_registry_refuses",
-        kind: Gauge,
-        unit: "1 or 0",
-        level: Operator,
-        help: "Whether the registry does not list this site; absent where none is set.",
-        labels: &[],
-        read: |s, out| {
-            if !s.registry.address.is_empty() {
-                out.value(!s.registry.refusal.is_empty());
-            }
-        },
-    },
+    registry::CONNECTED,
+    registry::REFUSES,
     Metric {
         name: "levee_rescue_messages_refused_total",
         kind: Counter,
