@@ -139,16 +139,18 @@ mod tests {
         stage.write("state/given", "yesterday a lot\n");
         stage.write("state/identity.key", "no key at all\n");
         stage.write("state/expelled", "somebody\n");
+        stage.write("state/pardons", "somebody\n");
         let told = stage.told().unwrap_err();
         for part in [
             "aliases line 1",
             "given line 1",
             "identity.key",
-            "expelled list, line 1",
+            "expelled line 1",
+            "pardons line 1",
         ] {
             assert!(told.contains(part), "{part} is missing: {told}");
         }
-        assert_eq!(told.lines().count(), 4, "{told}");
+        assert_eq!(told.lines().count(), 5, "{told}");
         assert!(told.lines().all(|line| line.contains("line 9: ")), "{told}");
     }
 

@@ -53,6 +53,7 @@ pub use returns::watch_orphans;
 pub use scene::{Scene, SceneBoard};
 pub use ways::{InTheClear, Ways};
 
+use crate::state::StateError;
 use crate::trust::{Trust, unix_now};
 
 /// Whether a key may be that of the origin of this name; none is the key of who shows none.
@@ -122,6 +123,7 @@ impl IntegrityOffice {
         events: mpsc::Sender<Input>,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Reported>), String> {
         let (reports, reported) = mpsc::channel(REPORTS_MAX);
+        let told = |error: StateError| error.to_string();
         let roster = Arc::clone(trust);
         let accepts_key = move |host: &HostName, key: Option<&PublicKey>| match key {
             None => !roster.is_closed(),
@@ -136,8 +138,8 @@ impl IntegrityOffice {
             permit,
             fetcher,
             accepts_key: Box::new(accepts_key),
-            expelled: ExpelledList::of(state)?,
-            pardons: PardonList::of(state)?,
+            expelled: ExpelledList::of(state).map_err(told)?,
+            pardons: PardonList::of(state).map_err(told)?,
             news: watch::Sender::default(),
             looks: LookCounts::default(),
             reports,

@@ -6,6 +6,7 @@
 //! one, and a restarted server still sends the visitors of its old aliases back to their origin
 //! servers and never gives a number out twice. Deliberately no database: a list has tens of lines.
 
+mod entries;
 mod given;
 mod troubles;
 mod watch;
@@ -21,6 +22,8 @@ use levee_net::Shared;
 use levee_vocab::WebAddress;
 use thiserror::Error;
 
+pub use entries::entries_at;
+use entries::text_at;
 use troubles::Troubles;
 pub use watch::{StateWatch, has_no_room};
 pub use whole_file::{Readers, replace};
@@ -45,10 +48,18 @@ pub struct StateFolder {
 /// What can go wrong with the state folder.
 #[derive(Debug, Error)]
 pub enum StateError {
-    /// The folder or the file cannot be read or written.
+    /// The folder cannot be made.
     #[error("cannot use state folder {path}: {error}{}", way_out(error))]
     Io {
         /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file cannot be read.
+    #[error("cannot read {path}: {error}{}", way_out(error))]
+    Read {
+        /// The file.
         path: PathBuf,
         /// What the system said.
         error: io::Error,
@@ -67,7 +78,7 @@ pub enum StateError {
         error: io::Error,
     },
     /// A line is not one of ours.
-    #[error("{path} line {line} is damaged: `{text}`; mend or delete the file")]
+    #[error("{path} line {line} is damaged: `{text}`; mend or delete that line")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -138,7 +149,7 @@ impl StateFolder {
     /// # Errors
     /// When the file cannot be read or is damaged. A missing file is an empty list.
     pub fn aliases(&self) -> Result<Vec<AliasRecord>, StateError> {
-        self.lines(FILE, parse)
+        self.entries(FILE, parse)
     }
 
     /// Writes the aliases so that they survive a crash from now on. Blocks for two disk flushes.
@@ -154,29 +165,16 @@ impl StateFolder {
         self.try_later(FILE, &text_of(records));
     }
 
-    /// What `parse` makes of the lines of a file; nothing where there is no file.
-    fn lines<T>(
+    /// What `parse` makes of each line of `file`; nothing where there is no file.
+    ///
+    /// # Errors
+    /// As those of [`entries_at`].
+    pub fn entries<T>(
         &self,
-        name: &str,
+        file: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Result<Vec<T>, StateError> {
-        let path = self.path.join(name);
-        let Some(text) = self.read(name)? else {
-            return Ok(vec![]);
-        };
-        let mut records = vec![];
-        for (index, line) in text.lines().enumerate() {
-            if line.starts_with('#') || line.is_empty() {
-                continue;
-            }
-            let damaged = || StateError::Damaged {
-                path: path.clone(),
-                line: index + 1,
-                text: line.into(),
-            };
-            records.push(parse(line).ok_or_else(damaged)?);
-        }
-        Ok(records)
+        entries_at(&self.path.join(file), parse)
     }
 
     /// Gives `file` of the folder this text, so that it survives a crash from now on. Blocks for
@@ -254,14 +252,7 @@ impl StateFolder {
     /// # Errors
     /// When it cannot be read.
     pub fn read(&self, file: &str) -> Result<Option<String>, StateError> {
-        match fs::read_to_string(self.path.join(file)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(StateError::Io {
-                path: self.path.join(file),
-                error,
-            }),
-        }
+        text_at(&self.path.join(file))
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use super::Findings;
 use crate::acme::CertificateStore;
 use crate::dns;
-use crate::integrity::ExpelledList;
+use crate::integrity::{ExpelledList, PardonList};
 use crate::settings::{Content, Settings};
 use crate::state::{StateFolder, has_no_room};
 use crate::trust::identity_at;
@@ -92,17 +92,16 @@ fn troubles(settings: &Settings, folder: &Path) -> Vec<String> {
     };
     let has_certificates = settings.tls.is_some();
     let shown = has_certificates.then(|| CertificateStore::at(folder).records());
-    let troubles = [
-        state.aliases().err().map(|error| error.to_string()),
-        state
-            .given(SystemTime::now())
-            .err()
-            .map(|error| error.to_string()),
+    let lists = [
+        state.aliases().err(),
+        state.given(SystemTime::now()).err(),
         ExpelledList::of(Some(folder)).err(),
-        shown.and_then(Result::err).map(|error| error.to_string()),
+        PardonList::of(Some(folder)).err(),
     ];
+    let lists = lists.into_iter().flatten().map(|error| error.to_string());
+    let shown = shown.and_then(Result::err).map(|error| error.to_string());
     let of_dns = dns::check_kept(settings, &state);
-    troubles.into_iter().flatten().chain(of_dns).collect()
+    lists.chain(shown).chain(of_dns).collect()
 }
 
 fn identity(path: &Path, findings: &mut Findings<'_>) {

@@ -31,13 +31,7 @@ impl Records {
     /// When it cannot be read or is damaged.
     pub(super) fn open(state: &StateFolder) -> Result<(Self, ByName), StateError> {
         let mut all = ByName::new();
-        let text = state.read(FILE)?.unwrap_or_default();
-        for (index, line) in text.lines().enumerate() {
-            if line.starts_with('#') || line.is_empty() {
-                continue;
-            }
-            let damaged = || state.damaged(FILE, index + 1, line);
-            let (name, addresses) = parse(line).ok_or_else(damaged)?;
+        for (name, addresses) in state.entries(FILE, parse)? {
             all.entry(name).or_default().extend(addresses);
         }
         let records = Self {
@@ -88,16 +82,6 @@ pub(super) fn parse(line: &str) -> Option<(DomainName, Addresses)> {
     let addresses: Result<Addresses, _> = words.map(str::parse).collect();
     let addresses = addresses.ok().filter(|addresses| !addresses.is_empty())?;
     Some((name, addresses))
-}
-
-impl StateFolder {
-    fn damaged(&self, file: &str, line: usize, text: &str) -> StateError {
-        StateError::Damaged {
-            path: self.path().join(file),
-            line,
-            text: text.into(),
-        }
-    }
 }
 
 /// A blocking disk write, off the async threads. Dropped half-way, the write is finished.

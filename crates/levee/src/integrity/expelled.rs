@@ -6,15 +6,13 @@
 //! fill a disk.
 
 use std::fmt::Write;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use levee_net::Shared;
 use levee_vocab::HostName;
 use levee_wire::Digest;
 
-use crate::state::{Readers, replace};
+use crate::state::{Readers, StateError, entries_at, replace};
 
 /// One member that is expelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,30 +52,15 @@ pub fn digest_text(digest: Digest) -> String {
 }
 
 impl ExpelledList {
-    /// Reads the list of a state folder; without one it is kept in memory only.
+    /// Reads the list of a state folder; without one it is kept in memory only. Blocks for the
+    /// disk.
     ///
     /// # Errors
-    /// A sentence for the operator, where the file is there and no good.
-    pub fn of(state: Option<&Path>) -> Result<Self, String> {
+    /// When the file is there and no good.
+    pub fn of(state: Option<&Path>) -> Result<Self, StateError> {
         let path = state.map(|folder| folder.join(FILE));
-        let text = match path.as_ref().map(fs::read_to_string) {
-            None => String::new(),
-            Some(Ok(text)) => text,
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Some(Err(error)) => return Err(format!("cannot read the expelled list: {error}")),
-        };
-        let mut members = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            if line.starts_with('#') || line.is_empty() {
-                continue;
-            }
-            let member = parse(line).ok_or_else(|| {
-                let number = index + 1;
-                format!("expelled list, line {number} is damaged: `{line}`; mend or delete it")
-            })?;
-            members.push(member);
-        }
-        let members = Shared::new(members);
+        let members = path.as_deref().map(|path| entries_at(path, parse));
+        let members = Shared::new(members.transpose()?.unwrap_or_default());
         Ok(Self { path, members })
     }
 
@@ -166,6 +149,8 @@ pub(super) fn parse(line: &str) -> Option<Expelled> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn expelled(member: &str) -> Expelled {
@@ -199,9 +184,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join(FILE);
         fs::write(&path, "# x\nwww.a.example 12\n").expect("written");
-        let error = ExpelledList::of(Some(folder.path()))
-            .err()
-            .expect("two words");
-        assert!(error.contains("line 2"), "{error}");
+        let error = ExpelledList::of(Some(folder.path())).err();
+        let told = error.expect("two words").to_string();
+        assert!(told.contains("expelled line 2"), "{told}");
     }
 }

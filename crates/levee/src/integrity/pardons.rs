@@ -5,8 +5,6 @@
 //! accusation that it takes back could not count any more, and the oldest goes where there are too
 //! many.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,7 +12,7 @@ use levee_net::Shared;
 use levee_registry::ACCUSATION_LIFETIME;
 use levee_vocab::HostName;
 
-use crate::state::{Readers, replace};
+use crate::state::{Readers, StateError, entries_at, replace};
 
 /// What was taken back. It is said for as long as the accusation would count, since a registry that
 /// has heard it may be restarted, or keep it to itself.
@@ -43,27 +41,11 @@ impl PardonList {
     /// disk.
     ///
     /// # Errors
-    /// A sentence for the operator, where the file is there and no good.
-    pub fn of(state: Option<&Path>) -> Result<Self, String> {
+    /// When the file is there and no good.
+    pub fn of(state: Option<&Path>) -> Result<Self, StateError> {
         let path = state.map(|folder| folder.join(FILE));
-        let text = match path.as_ref().map(fs::read_to_string) {
-            None => String::new(),
-            Some(Ok(text)) => text,
-            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Some(Err(error)) => return Err(format!("cannot read the list of pardons: {error}")),
-        };
-        let mut pardons = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            if line.starts_with('#') || line.is_empty() {
-                continue;
-            }
-            let pardon = parse(line).ok_or_else(|| {
-                let number = index + 1;
-                format!("list of pardons, line {number} is damaged: `{line}`; mend or delete it")
-            })?;
-            pardons.push(pardon);
-        }
-        let pardons = Shared::new(pardons);
+        let pardons = path.as_deref().map(|path| entries_at(path, parse));
+        let pardons = Shared::new(pardons.transpose()?.unwrap_or_default());
         Ok(Self { path, pardons })
     }
 
@@ -123,6 +105,8 @@ pub(super) fn parse(line: &str) -> Option<Pardon> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NOW: u64 = 1_790_000_000_000;
@@ -173,6 +157,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join(FILE), "# x\n12\n").expect("written");
         let error = PardonList::of(Some(folder.path())).err();
-        assert!(error.expect("one word").contains("line 2"));
+        let told = error.expect("one word").to_string();
+        assert!(told.contains("pardons line 2"), "{told}");
     }
 }

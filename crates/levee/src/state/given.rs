@@ -22,7 +22,7 @@ impl StateFolder {
     /// When the file cannot be read or is damaged. A missing file is an empty list.
     pub fn given(&self, now: SystemTime) -> Result<Vec<GivenRecord>, StateError> {
         let now = seconds(now);
-        let records = self.lines(FILE, |line| parse(line, now))?;
+        let records = self.entries(FILE, |line| parse(line, now))?;
         let counts = |record: &GivenRecord| !record.left.is_zero();
         Ok(records.into_iter().filter(counts).collect())
     }
