@@ -259,17 +259,15 @@ impl RegistryClient {
     /// Cancel safety: dropped half-way, it may be known or not.
     pub async fn accuse(&self, accusation: Accusation) -> Result<bool, DirectoryError> {
         let accuse = Request::Accuse(Box::new(accusation.clone()));
-        let result = match self.ask(accuse).await {
+        let noted = match self.ask_or_hear_no(accuse).await? {
             Ok(Reply::Noted(count)) => Ok(count > 0),
             Ok(_) => return Err(self.wrong_kind()),
-            Err(refusal @ DirectoryError::Refused { .. }) => Err(refusal),
-            Err(error) => return Err(error),
+            Err(refusal) => Err(refusal),
         };
         let is_heard = self.witnesses.tell(self.registry(), accusation).await;
-        match result {
-            // One that refuses is not all of them.
+        match noted {
             Err(_) if is_heard => Ok(true),
-            result => result,
+            noted => noted,
         }
     }
 
@@ -296,11 +294,22 @@ impl RegistryClient {
         &self,
         request: Request,
     ) -> Result<(Vec<Entry>, Option<DirectoryError>), DirectoryError> {
-        match self.ask(request).await {
+        match self.ask_or_hear_no(request).await? {
             Ok(Reply::Found(entries)) => Ok((entries, None)),
             Ok(_) => Err(self.wrong_kind()),
-            Err(refusal @ DirectoryError::Refused { .. }) => Ok((Vec::new(), Some(refusal))),
-            Err(error) => Err(error),
+            Err(refusal) => Ok((Vec::new(), Some(refusal))),
+        }
+    }
+
+    /// What the registry that we use answers, or its refusal. One that refuses is not all of them:
+    /// the others may do what was asked. Any other error ends it.
+    async fn ask_or_hear_no(
+        &self,
+        request: Request,
+    ) -> Result<Result<Reply, DirectoryError>, DirectoryError> {
+        match self.ask(request).await {
+            Err(refusal @ DirectoryError::Refused { .. }) => Ok(Err(refusal)),
+            answer => answer.map(Ok),
         }
     }
 
@@ -335,14 +344,14 @@ impl RegistryClient {
 impl Directory for RegistryClient {
     async fn register(&self, entry: Entry) -> Result<Duration, DirectoryError> {
         self.witnesses.note_offered(&entry);
-        let lifetime = match self.ask(Request::Register(entry.clone())).await {
+        let register = Request::Register(entry.clone());
+        let lifetime = match self.ask_or_hear_no(register).await? {
             Ok(Reply::Registered(lifetime)) => lifetime,
             Ok(_) => return Err(self.wrong_kind()),
-            Err(refusal @ DirectoryError::Refused { .. }) => {
+            Err(refusal) => {
                 let elsewhere = self.witnesses.register(self.registry(), &entry).await;
                 elsewhere.ok_or(refusal)?
             }
-            Err(error) => return Err(error),
         };
         self.witnesses.note_registered(self.registry(), lifetime);
         Ok(lifetime)
