@@ -147,7 +147,10 @@ impl std::fmt::Debug for Authorities {
     }
 }
 
-/// Takes every certificate; who shows it must still have its key.
+/// Takes every certificate; who shows it must still have its key. For looks at what is signed in
+/// another way ([`Authorities::any`]), and for nothing else: where anything is sent that is not for
+/// everybody, or anything is believed because of who says it, this would let in whoever is on the
+/// way.
 #[derive(Debug)]
 struct Believing(Arc<CryptoProvider>);
 
