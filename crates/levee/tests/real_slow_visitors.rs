@@ -6,12 +6,17 @@
 //! took is printed and not judged: the machine may be busy.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/program.rs"]
+mod program;
+
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use program::Program;
 
 /// Connections that each attack opens.
 const ATTACKERS: usize = 400;
@@ -24,7 +29,7 @@ const GROWTH_MAX: u64 = 32 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 struct Levee {
-    process: Child,
+    program: Program,
     address: SocketAddr,
     _folder: tempfile::TempDir,
 }
@@ -44,26 +49,19 @@ impl Levee {
         );
         let file = folder.path().join("levee.toml");
         fs::write(&file, settings).unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
-            .args([Path::new("serve"), Path::new("-c"), &file])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        let output = process.stdout.take().unwrap();
-        BufReader::new(output).read_line(&mut ready).unwrap();
-        let port = ready.split("site.localhost:").nth(1).unwrap();
-        let port: u16 = port.split(',').next().unwrap().trim().parse().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+        let program = Program::start(command.args([Path::new("serve"), Path::new("-c"), &file]));
         Self {
-            process,
-            address: (Ipv4Addr::LOCALHOST, port).into(),
+            address: (Ipv4Addr::LOCALHOST, program.port("site.localhost:")).into(),
+            program,
             _folder: folder,
         }
     }
 
     /// Bytes of memory that the process holds.
     fn memory(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.program.process.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("VmRSS"));
         let kilobytes = line.unwrap().split_whitespace().nth(1).unwrap();
         kilobytes.parse::<u64>().unwrap() * 1024
@@ -79,13 +77,6 @@ impl Levee {
         let mut page = String::new();
         stream.read_to_string(&mut page).ok()?;
         page.ends_with("<p>hello").then(|| started.elapsed())
-    }
-}
-
-impl Drop for Levee {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 

@@ -97,13 +97,10 @@ fn a_certificate_is_renewed_when_its_authority_wants_it_and_four_times_a_day_at_
     let (direct, advised) = (place.port(), adviser.port);
     let text = text.replace(&format!(":{direct}/dir"), &format!(":{advised}/dir"));
     std::fs::write(path, text).unwrap();
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     let status = levee.wait_for_status("{\"result\":\"issued\",\"count\":2}");
     assert!(status.contains("\"problem\":\"\""), "{status}");
     let orders = adviser.asked("/order-plz");

@@ -59,13 +59,10 @@ fn a_site_without_a_certificate_gets_one_and_speaks_https_without_a_restart() {
 fn a_name_can_be_shown_to_be_ours_in_a_handshake() {
     let place = Place::new();
     let site = Site::new(&place, "challenge = \"tls-alpn-01\"\n");
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         tls: Some(levee.https),
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     levee.wait_for_certificate(&place);
     // Whoever speaks nothing else, and is nobody's authority, is shown nothing.
     let stranger = levee.openssl(&["-alpn", "acme-tls/1"]);
@@ -78,14 +75,11 @@ fn a_name_can_be_shown_to_be_ours_in_a_handshake() {
 fn an_authority_that_refuses_every_other_nonce_is_asked_again_at_once() {
     let place = Place::new();
     let site = Site::new(&place, "challenge = \"http-01\"\n");
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         refused_nonces: 50,
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     levee.wait_for_certificate(&place);
     let status = levee.wait_for_status("{\"result\":\"issued\",\"count\":1}");
     let status: serde_json::Value = serde_json::from_str(&status).unwrap();
@@ -100,14 +94,11 @@ fn an_authority_that_refuses_every_other_nonce_is_asked_again_at_once() {
 fn what_an_authority_refuses_is_told_and_tried_in_another_way() {
     let place = Place::new();
     let site = Site::new(&place, "");
-    let levee = site.start();
     // Port 80 leads somewhere else.
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         tls: Some(levee.https),
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     let status = levee.wait_for_status("does port 80 of the name lead to this server");
     assert!(status.contains("checked the name by http-01"), "{status}");
     assert!(status.contains("\"cause\":\"check_failed\""), "{status}");
@@ -126,14 +117,11 @@ fn an_authority_that_knows_its_clients_is_shown_the_account() {
     let place = Place::new();
     let account = format!("eab_id = \"{EXTERNAL_ID}\"\neab_key = \"{EXTERNAL_KEY}\"\n");
     let site = Site::new(&place, &account);
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         external: true,
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     levee.wait_for_certificate(&place);
 }
 
@@ -151,14 +139,11 @@ fn a_server_that_is_killed_between_order_and_certificate_goes_on_with_the_order(
 fn goes_on_after_a_kill() -> bool {
     let place = Place::new();
     let site = Site::new(&place, "challenge = \"http-01\"\n");
-    let mut levee = site.start();
-    let looks = Looks {
+    let (mut levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         slow: true,
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     let order = site.path("state/certificates/site.test.order");
     let placed = loop {
         let text = std::fs::read_to_string(&order).unwrap_or_default();
@@ -186,13 +171,10 @@ fn a_full_disk_is_noticed_before_the_authority_is_troubled() {
     std::fs::create_dir_all(site.path("state/certificates")).unwrap();
     let full = site.path("state/certificates/site.test.new");
     symlink("/dev/full", &full).unwrap();
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     levee.wait_for_status("No space left on device");
     assert!(!place.log().contains("order-plz"), "{}", place.log());
     std::fs::remove_file(&full).unwrap();

@@ -96,14 +96,11 @@ fn a_wildcard_is_shown_to_be_ours_by_a_record_in_our_own_zone() {
     );
     let site = Site::new(&place, &dns);
     std::fs::write(site.path("zone"), zone).unwrap();
-    let levee = site.start();
-    let looks = Looks {
+    let (levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
         names: Some(names),
         ..Looks::default()
-    };
-    let _pebble = place.start(&looks);
-    levee.reload();
+    });
     levee.wait_for_certificate(&place);
     levee.wait_for_status("\"*.site.test\",\"state\":\"valid\"");
     let root = place.root_file();

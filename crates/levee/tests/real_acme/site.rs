@@ -1,11 +1,11 @@
 //! A real levee that orders certificates, asked by curl and openssl.
 
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::pebble::Place;
+use crate::pebble::{Looks, Pebble, Place};
+use crate::program::Program;
 
 /// Longest that a test waits for anything.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ pub struct Site {
 
 /// A levee that serves it, ended with the test.
 pub struct Levee {
-    process: Child,
+    program: Program,
     name: String,
     pub http: u16,
     pub https: u16,
@@ -56,29 +56,31 @@ impl Site {
     }
 
     pub fn start(&self) -> Levee {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
+        command
             .current_dir(self.folder.path())
-            .args(["serve", "-c", "levee.toml"])
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let port = |mark: &str| {
-            let rest = line.split(mark).nth(1).unwrap();
-            let digits = rest.split(|letter: char| !letter.is_ascii_digit());
-            digits.map(str::to_owned).next().unwrap().parse().unwrap()
-        };
-        let admin = line.split("admin http://").nth(1).unwrap();
+            .args(["serve", "-c", "levee.toml"]);
+        let program = Program::start(&mut command);
         Levee {
-            http: port(&format!(" http://{}:", self.name)),
-            https: port(&format!(" https://{}:", self.name)),
-            admin: admin.trim().to_owned(),
+            http: program.port(&format!(" http://{}:", self.name)),
+            https: program.port(&format!(" https://{}:", self.name)),
+            admin: format!("127.0.0.1:{}", program.port("admin http://127.0.0.1:")),
             name: self.name.clone(),
-            process,
+            program,
         }
+    }
+
+    /// Starts it, and then the authority, which looks at it as `looks` says. What it could not
+    /// order before is ordered at once.
+    pub fn start_before(
+        &self,
+        place: &Place,
+        looks: impl FnOnce(&Levee) -> Looks,
+    ) -> (Levee, Pebble) {
+        let levee = self.start();
+        let pebble = place.start(&looks(&levee));
+        levee.reload();
+        (levee, pebble)
     }
 
     /// Starts it at the ports that it had before.
@@ -187,22 +189,15 @@ impl Levee {
 
     /// As `systemctl stop` does, until it has ended.
     pub fn stop(&mut self) {
-        let process = self.process.id().to_string();
+        let process = self.program.process.id().to_string();
         let sent = Command::new("kill").arg(&process).status();
         assert!(sent.unwrap().success());
-        assert!(self.process.wait().unwrap().success());
+        assert!(self.program.process.wait().unwrap().success());
     }
 
     /// As if the power failed.
     pub fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Levee {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.program.process.kill().unwrap();
+        self.program.process.wait().unwrap();
     }
 }

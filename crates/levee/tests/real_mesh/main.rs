@@ -12,6 +12,8 @@ mod hosts;
 mod named;
 #[path = "../../../lab/tests/real_faults/own_world.rs"]
 mod own_world;
+#[path = "../support/program.rs"]
+mod program;
 mod records;
 mod registries;
 mod sites;

@@ -1,16 +1,16 @@
 //! A community whose registries are named by a BIND, and sites that ask it as every program does:
 //! by `/etc/resolv.conf`.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::named::{Named, SECRET, Stage};
 use crate::own_world::run;
+use crate::program::Program;
 use crate::registries::{Plan, Registry, get, until};
 
 /// The domain that names the registries.
@@ -25,7 +25,7 @@ pub struct Town {
 
 /// A running site.
 pub struct Site {
-    process: Child,
+    _program: Program,
     pub admin: SocketAddr,
 }
 
@@ -99,11 +99,12 @@ impl Town {
         );
         let file = format!("{name}.toml");
         std::fs::write(self.folder.path().join(&file), text).unwrap();
-        let mut process = self.starts(&["serve", "-c", &file]);
-        let line = first_line(&mut process);
-        let (_, admin) = line.split_once("admin http://").unwrap();
-        let admin = admin.trim().parse().unwrap();
-        Site { process, admin }
+        let program = self.starts(&["serve", "-c", &file]);
+        let admin = program.port("admin http://127.0.0.1:");
+        Site {
+            admin: (Ipv4Addr::LOCALHOST, admin).into(),
+            _program: program,
+        }
     }
 
     /// What a command prints, which must succeed.
@@ -116,11 +117,9 @@ impl Town {
     }
 
     /// Starts it in the folder of this town.
-    pub fn starts(&self, arguments: &[&str]) -> Child {
+    pub fn starts(&self, arguments: &[&str]) -> Program {
         let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
-        command.current_dir(self.folder.path()).args(arguments);
-        command.env("LEVEE_LOG", "off").stdout(Stdio::piped());
-        command.spawn().unwrap()
+        Program::start(command.current_dir(self.folder.path()).args(arguments))
     }
 }
 
@@ -145,21 +144,4 @@ impl Site {
             holds(&last)
         });
     }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// What a process says when it is ready.
-pub fn first_line(process: &mut Child) -> String {
-    let mut line = String::new();
-    let mut output = BufReader::new(process.stdout.take().unwrap());
-    output.read_line(&mut line).unwrap();
-    // The rest of its output is not wanted, and must not fill the pipe.
-    thread::spawn(move || output.read_to_end(&mut Vec::new()));
-    line
 }

@@ -3,6 +3,8 @@
 //! and before heads.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../support/program.rs"]
+mod program;
 mod proxy_protocol;
 mod stage;
 mod trailers;

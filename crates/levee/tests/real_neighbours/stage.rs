@@ -1,13 +1,14 @@
 //! Programs of a test, each ended with it, in a folder of its own.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use crate::program::Program;
 
 /// Longest wait for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,11 +22,7 @@ pub struct Stage {
 pub struct Running(pub Child);
 
 /// A levee that is ready.
-pub struct Levee {
-    pub process: Running,
-    /// The line by which it said so.
-    pub ready: String,
-}
+pub struct Levee(Program);
 
 impl Stage {
     pub fn new() -> Self {
@@ -163,12 +160,6 @@ impl Running {
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Self(command.spawn().expect("the program is installed"))
     }
-
-    pub fn signal(&self, name: &str) {
-        let process = self.0.id().to_string();
-        let sent = Command::new("kill").args([name, &process]).status();
-        assert!(sent.unwrap().success());
-    }
 }
 
 impl Drop for Running {
@@ -180,28 +171,26 @@ impl Drop for Running {
 
 impl Levee {
     pub fn start(command: &mut Command) -> Self {
-        let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut ready = String::new();
-        let process = Running(process);
-        output.read_line(&mut ready).unwrap();
-        assert!(ready.contains("ready"), "{ready}");
-        Self { process, ready }
+        Self(Program::start(command))
     }
 
-    /// The port behind `mark` in the line that it is ready.
-    fn port_behind(&self, mark: &str) -> u16 {
-        let rest = self.ready.split(mark).nth(1).unwrap();
-        let digits = rest.split(|byte: char| !byte.is_ascii_digit()).next();
-        digits.unwrap().parse().unwrap()
+    pub fn signal(&self, name: &str) {
+        let process = self.0.process.id().to_string();
+        let sent = Command::new("kill").args([name, &process]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    /// Waits until it has ended; how.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.0.process.wait().unwrap()
     }
 
     pub fn http_port(&self) -> u16 {
-        self.port_behind("site http://site.example:")
+        self.0.port("site http://site.example:")
     }
 
     pub fn https_port(&self) -> u16 {
-        self.port_behind("https://site.example:")
+        self.0.port("https://site.example:")
     }
 }
 

@@ -36,13 +36,13 @@ fn a_socket_lives_as_long_as_its_server_and_outlives_no_death() {
     let told = text_of(second);
     assert!(told.contains("a running process listens there"), "{told}");
     assert_eq!(ask(&stage, &[]), "127.0.0.1 by http");
-    first.process.signal("-KILL");
+    first.signal("-KILL");
     drop(first);
     assert!(path.exists());
     let mut third = stage.levee(&settings);
     assert_eq!(ask(&stage, &[]), "127.0.0.1 by http");
-    third.process.signal("-TERM");
-    assert!(third.process.0.wait().unwrap().success());
+    third.signal("-TERM");
+    assert!(third.wait().success());
     assert!(!path.exists());
 }
 
@@ -80,7 +80,7 @@ fn a_socket_that_a_service_manager_holds_is_served_and_left_to_it() {
         .env("LEVEE_LOG", "error");
     let mut levee = Levee::start(&mut command);
     assert_eq!(ask(&stage, &[]), "hello");
-    levee.process.signal("-TERM");
-    assert!(levee.process.0.wait().unwrap().success());
+    levee.signal("-TERM");
+    assert!(levee.wait().success());
     assert!(path.exists());
 }

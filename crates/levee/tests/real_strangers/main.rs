@@ -10,6 +10,8 @@
 mod browser;
 mod heads;
 mod limits;
+#[path = "../support/program.rs"]
+mod program;
 mod stage;
 
 use std::collections::BTreeSet;

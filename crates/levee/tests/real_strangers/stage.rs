@@ -4,11 +4,13 @@
 //! for as a person with netcat would.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use crate::program::Program;
 
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,19 +31,11 @@ pub struct Player {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// A process, ended by force when it is dropped.
-pub struct Running {
-    process: Child,
-    /// The line by which it said that it is ready.
-    ready: String,
-}
-
 /// The rescue server and its registry.
 pub struct Helper {
     folder: tempfile::TempDir,
-    registry: Running,
-    registry_at: SocketAddr,
-    running: Running,
+    registry: Program,
+    program: Program,
     settings: String,
 }
 
@@ -134,64 +128,35 @@ fn field<'a>(head: &'a str, name: &str) -> &'a str {
     found.map_or("", |(_, value)| value.trim())
 }
 
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        let mut process = command
-            .env("LEVEE_LOG", "error")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut ready = String::new();
-        output.read_line(&mut ready).unwrap();
-        assert!(ready.contains("ready"), "{ready}");
-        Self { process, ready }
-    }
-
-    /// The address or port behind `mark` in the line that it is ready.
-    fn told(&self, mark: &str) -> &str {
-        let rest = self.ready.split(mark).nth(1).unwrap();
-        rest.split([',', ' ', '\n']).next().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 impl Helper {
     /// Starts it in front of `site`, with further lines of settings.
     pub fn start(site: &Player, settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let levee = env!("CARGO_BIN_EXE_levee");
         let arguments = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
-        let registry = Running::start(Command::new(levee).args(arguments));
-        let registry_at: SocketAddr = registry.told("ready on ").parse().unwrap();
+        let registry = Program::start(Command::new(levee).args(arguments));
         let text = format!(
             "[site]\nname = \"www.helper.test\"\nlisten = \"127.0.0.1:0\"\n\
              upstream = \"http://127.0.0.1:{}\"\n[link]\nrate = \"20 MB/s\"\n\
-             [community]\nregistry = \"{registry_at}\"\nrescue_listen = \"127.0.0.1:0\"\n\
+             [community]\nregistry = \"127.0.0.1:{}\"\nrescue_listen = \"127.0.0.1:0\"\n\
              address = \"127.0.0.1\"\nalias_domain = \"aliases.test\"\nallow_private = true\n\
              [admin]\nlisten = \"127.0.0.1:0\"\n[state]\nfolder = \"state\"\n{settings}\n",
-            site.port
+            site.port,
+            registry.port("127.0.0.1:"),
         );
-        let running = Self::run(folder.path().join("levee.toml"), &text);
+        let program = Self::run(folder.path().join("levee.toml"), &text);
         Self {
             folder,
             registry,
-            registry_at,
-            running,
+            program,
             settings: text,
         }
     }
 
-    fn run(path: PathBuf, settings: &str) -> Running {
+    fn run(path: PathBuf, settings: &str) -> Program {
         std::fs::write(&path, settings).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_levee"));
-        Running::start(command.arg("serve").arg("-c").arg(path))
+        Program::start(command.arg("serve").arg("-c").arg(path))
     }
 
     /// Where a file of its own is.
@@ -201,9 +166,9 @@ impl Helper {
 
     /// Kills it and starts it again.
     pub fn restart(&mut self) {
-        drop(self.running.process.kill());
-        let _ = self.running.process.wait();
-        self.running = Self::run(self.folder.path().join("levee.toml"), &self.settings);
+        drop(self.program.process.kill());
+        let _ = self.program.process.wait();
+        self.program = Self::run(self.folder.path().join("levee.toml"), &self.settings);
     }
 
     /// Changes its settings while it runs.
@@ -211,19 +176,23 @@ impl Helper {
         assert!(self.settings.contains(from), "{from}");
         self.settings = self.settings.replace(from, to);
         std::fs::write(self.folder.path().join("levee.toml"), &self.settings).unwrap();
-        let admin = self.running.told("admin http://");
-        let stream = TcpStream::connect(admin).unwrap();
-        let answer = ask(
-            stream,
-            &format!("POST /-/reload HTTP/1.1\r\nHost: {admin}\r\n"),
-        );
+        let answer = self.ask_admin("POST /-/reload");
         assert_eq!(answer.status, 200, "{}", answer.body);
     }
 
     /// The port of its web server.
     pub fn port(&self) -> u16 {
-        let site = self.running.told("site http://");
-        site.rsplit(':').next().unwrap().parse().unwrap()
+        self.program.port("site http://www.helper.test:")
+    }
+
+    /// What its admin address answers to this beginning of a request line.
+    fn ask_admin(&self, line: &str) -> Answer {
+        let port = self.program.port("admin http://127.0.0.1:");
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        ask(
+            stream,
+            &format!("{line} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"),
+        )
     }
 
     /// Asks it for help in the name of `host`, as whose web server `player` stands. What it says
@@ -247,7 +216,7 @@ impl Helper {
 
     /// Where it is asked for help, as its registry says.
     fn rescue_address(&self) -> String {
-        let stream = TcpStream::connect(self.registry_at).unwrap();
+        let stream = TcpStream::connect(("127.0.0.1", self.registry.port("127.0.0.1:"))).unwrap();
         let mut reader = BufReader::new(stream);
         let started = Instant::now();
         for number in 1.. {
@@ -270,12 +239,7 @@ impl Helper {
     pub fn status(&self, is_so: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let started = Instant::now();
         loop {
-            let admin = self.running.told("admin http://");
-            let stream = TcpStream::connect(admin).unwrap();
-            let answer = ask(
-                stream,
-                &format!("GET /status.json HTTP/1.1\r\nHost: {admin}\r\n"),
-            );
+            let answer = self.ask_admin("GET /status.json");
             let status = serde_json::from_str(&answer.body).unwrap();
             if is_so(&status) {
                 return status;
@@ -296,8 +260,8 @@ impl Helper {
 
     /// Whether the registry still runs.
     pub fn is_whole(&mut self) -> bool {
-        let ended = |running: &mut Running| running.process.try_wait().unwrap();
-        ended(&mut self.registry).is_none() && ended(&mut self.running).is_none()
+        let ended = |program: &mut Program| program.process.try_wait().unwrap();
+        ended(&mut self.registry).is_none() && ended(&mut self.program).is_none()
     }
 }
 
