@@ -5,6 +5,9 @@
 //! while.
 #![allow(dead_code, clippy::unwrap_used)]
 
+#[path = "../../lab/src/emulated/experiments/community/tools/chromium.rs"]
+mod chromium;
+
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -98,19 +101,10 @@ fn run(look: Look, arguments: &[&str]) -> String {
 
 /// A browser with a profile in `folder`, which reaches for nothing else.
 fn chromium(folder: &Path) -> Command {
-    let mut command = Command::new("chromium");
+    let [program, flags @ ..] = chromium::WORDS;
+    let mut command = Command::new(program);
     command
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--disable-dev-shm-usage",
-        ])
+        .args(flags)
         .arg(format!("--user-data-dir={}", folder.display()));
     command
 }

@@ -9,6 +9,7 @@
 //! not depend on that.
 
 mod answers;
+mod chromium;
 mod words;
 
 use std::collections::BTreeSet;
@@ -351,7 +352,11 @@ impl<'a> Tools<'a> {
             let profile = format!("--user-data-dir={}", folder.path().display());
             let trust = "--ignore-certificate-errors-spki-list";
             let trust = format!("{trust}={}", self.key_of_signer()?);
-            let words = [&CHROMIUM_WORDS[..], &[&profile, &trust, "--dump-dom", &url]].concat();
+            let words = [
+                &chromium::WORDS[..],
+                &[&profile, &trust, "--dump-dom", &url],
+            ]
+            .concat();
             said = self.run(&words, "")?;
             asked += 1;
             let came_from = words::came_from(&said.output);
@@ -431,20 +436,6 @@ fn if_there(
         false => Ok(Answers::Missing(named)),
     }
 }
-
-/// A headless browser that reaches for nothing else.
-const CHROMIUM_WORDS: [&str; 10] = [
-    "chromium",
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-];
 
 /// What makes a browser that opens page `number` say where it got it from, and go on to the next.
 ///
