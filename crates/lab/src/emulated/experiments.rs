@@ -13,11 +13,17 @@ mod hotspot_clients;
 mod hotspot_redirects;
 mod nasa_day;
 
+use std::path::Path;
+
+use levee_vocab::WebAddress;
+
 use super::LabError;
 use super::bench::Bench;
 use super::findings::Findings;
+use super::generator::{AGENT, LoadPlan, Log, Step, Until};
 use super::network::Network;
-use super::servers::{Company, Files, Servers, Site, SitePlan};
+use super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use crate::crowd::client::{Following, Protocol};
 
 /// One experiment.
 pub struct Experiment {
@@ -156,6 +162,35 @@ enum Law {
     PagesAlone,
     /// As [`Law::Combined`], and links of copied pages are rewritten.
     Rewriting,
+}
+
+/// Where visitors ask for the site at the host `source`.
+fn web_address(source: &str) -> WebAddress {
+    let name = format!("{source}.{SITES}").parse();
+    WebAddress {
+        host: name.expect("hosts have short names of letters, digits and hyphens"),
+        port: 80,
+    }
+}
+
+/// Visitors of the site at the host `source`, whose files lie below `folder`: they come by
+/// HTTP/1.1, know every name, and follow redirects. All the steps are played, and no request is
+/// told.
+fn plain_load(network: &Network, folder: &Path, source: &str, steps: Vec<Step>) -> LoadPlan {
+    LoadPlan {
+        site: format!("{source}.{SITES}"),
+        names: names(network),
+        resolvers: None,
+        files: folder.join(source).join("public"),
+        agent: AGENT.to_owned(),
+        following: Following::Follows,
+        protocol: Protocol::Http1,
+        authorities: Vec::new(),
+        steps,
+        until: Until::Done,
+        tell_every: 0,
+        log: Log::Nothing,
+    }
 }
 
 impl Law {

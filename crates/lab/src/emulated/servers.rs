@@ -47,6 +47,16 @@ pub enum Company {
     Member,
 }
 
+impl Company {
+    /// What the case of an experiment is called in which a site has this company.
+    pub const fn case(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Member => "helped",
+        }
+    }
+}
+
 /// A running site. Dropped, it is stopped.
 #[derive(Debug)]
 pub struct Site {

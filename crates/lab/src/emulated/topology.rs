@@ -96,6 +96,13 @@ impl Topology {
         }
         Ok(Self { hosts })
     }
+
+    /// Bytes a second that may leave the first host, which is that of the site that is asked; 0
+    /// where nothing limits it.
+    pub fn link_of_source(&self) -> f64 {
+        let link = self.hosts.first().and_then(|host| host.link);
+        link.map_or(0.0, |link| link.as_bytes() as f64)
+    }
 }
 
 impl WrittenHost {

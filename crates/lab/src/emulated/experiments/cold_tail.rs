@@ -11,13 +11,12 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, SecondFigures, Step, Until, Wants};
+use super::super::generator::{LoadPlan, SecondFigures, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth};
-use super::super::servers::{Company, Files, SITES, Servers, names};
+use super::super::servers::{Company, Files, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 use crate::demo::watch::Look;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/cold_tail.toml");
@@ -101,18 +100,13 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
         wants: Wants::Files(drawn(&mut random, (rate * seconds).round() as usize)),
     };
     let plan = LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        protocol: Protocol::Http1,
-        following: Following::Follows,
-        steps: vec![step(BEFORE, calm), step(CROWD, crowd)],
-        until: Until::Done,
         tell_every: 4,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(
+            &network,
+            &folder,
+            SOURCE,
+            vec![step(BEFORE, calm), step(CROWD, crowd)],
+        )
     };
     let route = Route {
         from: network.host("visitors"),

@@ -10,13 +10,12 @@ use std::fmt::Write as _;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{LoadPlan, Log, Step, Until, Wants};
+use super::super::generator::{LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
-use super::super::servers::{Company, Files, SITES, Servers, names};
+use super::super::servers::{Company, Files, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/crawler_flood.toml");
 const SOURCE: &str = "wiki";
@@ -82,23 +81,17 @@ fn play(bench: &Bench, topology: &Topology, (kind, agent): (&str, &str)) -> Resu
         Form::Compressed => 25.0,
         Form::Shortest => 3.0,
     };
-    let load = |agent: &str, rate: f64, paths: Vec<String>| LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: agent.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: vec![Step {
+    let load = |agent: &str, rate: f64, paths: Vec<String>| {
+        let step = Step {
             rate,
             seconds,
             wants: Wants::Files(paths),
-        }],
-        until: Until::Done,
-        tell_every: 4,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        };
+        LoadPlan {
+            agent: agent.to_owned(),
+            tell_every: 4,
+            ..plain_load(&network, &folder, SOURCE, vec![step])
+        }
     };
     let all: Vec<String> = files.keys().cloned().collect();
     let front = all[..FRONT_PAGES].to_vec();

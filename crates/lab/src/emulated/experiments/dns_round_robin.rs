@@ -16,14 +16,13 @@ use std::time::Duration;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, ResolverPlan, Step, Wants};
+use super::super::generator::{LoadPlan, ResolverPlan, Step, Wants};
 use super::super::name_server::NameServer;
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan, names};
+use super::super::servers::{Company, Files, SITES, Servers, Site, SitePlan};
 use super::super::topology::Topology;
 use super::dotslash_dsl::ten_files;
-use super::nothing;
-use crate::crowd::client::{Following, Protocol};
+use super::{nothing, plain_load};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dns_round_robin.toml");
 const SOURCE: &str = "gtidsl1";
@@ -111,9 +110,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
         bench.say(&format!("{}:", way.name()));
         played.push((way, play(bench, &topology, &files, way)?));
     }
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
+    let link = topology.link_of_source();
     findings(link, &played)
 }
 
@@ -140,29 +137,18 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, way: Way) -> Result<P
     let _running = start(bench, &mut servers, &network, (files, &more))?;
     let (rates, seconds) = way.steps(bench.form);
     let wants = Wants::Files(files.keys().cloned().collect());
+    let steps = rates.into_iter().map(|rate| Step {
+        rate,
+        seconds,
+        wants: wants.clone(),
+    });
     let plan = LoadPlan {
-        site,
-        names: names(&network),
         resolvers: Some(ResolverPlan {
             server: name_server.address,
             count: RESOLVERS,
         }),
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: rates
-            .into_iter()
-            .map(|rate| Step {
-                rate,
-                seconds,
-                wants: wants.clone(),
-            })
-            .collect(),
         until: bench.form.search(),
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(&network, &folder, SOURCE, steps.collect())
     };
     let route = Route {
         from: network.host("visitors"),

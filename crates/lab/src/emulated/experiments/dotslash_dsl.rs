@@ -14,12 +14,11 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, Wants};
+use super::super::generator::{LoadPlan, Step, Wants};
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, names};
+use super::super::servers::{Company, Files, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_dsl.toml");
 /// U of the paper's source: 6394 of 6394 + 358 bytes.
@@ -35,9 +34,7 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let alone = play(bench, &topology, &files, Company::Alone)?;
     bench.say("with one rescue server:");
     let helped = play(bench, &topology, &files, Company::Member)?;
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
+    let link = topology.link_of_source();
     findings(link, &alone, &helped)
 }
 
@@ -82,10 +79,7 @@ fn play(
     company: Company,
 ) -> Result<Played, LabError> {
     let network = Network::build(topology)?;
-    let folder = bench.folder(match company {
-        Company::Alone => "alone",
-        Company::Member => "helped",
-    });
+    let folder = bench.folder(company.case());
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let community = Community {
         source: "gtidsl1",
@@ -98,18 +92,13 @@ fn play(
     let _running = community.start(bench, &mut servers, &network)?;
     let paths: Vec<String> = files.keys().cloned().collect();
     let plan = LoadPlan {
-        site: format!("gtidsl1.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join("gtidsl1/public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: steps(bench.form, company, &paths),
         until: bench.form.search(),
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(
+            &network,
+            &folder,
+            "gtidsl1",
+            steps(bench.form, company, &paths),
+        )
     };
     let route = Route {
         from: network.host("visitors"),

@@ -10,14 +10,13 @@ use std::collections::BTreeMap;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, Wants};
+use super::super::generator::{LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, growth, levels};
-use super::super::servers::{Company, SITES, Servers, names};
+use super::super::servers::{Company, Servers};
 use super::super::topology::Topology;
 use super::dotslash_dsl::ten_files;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 use crate::demo::watch::Look;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_lan.toml");
@@ -34,9 +33,7 @@ const SETTLED_RATES: std::ops::RangeInclusive<f64> = 400.0..=1600.0;
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
+    let link = topology.link_of_source();
     let network = Network::build(&topology)?;
     let folder = bench.folder("servers");
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
@@ -51,18 +48,13 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
-        site: format!("{ORIGIN}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(ORIGIN).join("public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: steps(bench.form, files.keys().cloned().collect()),
         until: bench.form.search(),
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(
+            &network,
+            &folder,
+            ORIGIN,
+            steps(bench.form, files.keys().cloned().collect()),
+        )
     };
     let route = Route {
         from: network.host("visitors"),

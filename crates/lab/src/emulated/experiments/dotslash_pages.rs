@@ -9,12 +9,12 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route, overhead};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, StepFigures, Until, Wants};
+use super::super::generator::{LoadPlan, Step, StepFigures, Until, Wants};
 use super::super::network::{Network, Sent};
-use super::super::servers::{Company, Files, SITES, Servers, names};
+use super::super::servers::{Company, Files, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
+use crate::crowd::client::Protocol;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_pages.toml");
 /// A page and its images.
@@ -34,9 +34,7 @@ const FILES_BOUND: f64 = 97.0;
 /// Plays it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
+    let link = topology.link_of_source();
     let network = Network::build(&topology)?;
     let folder = bench.folder("servers");
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
@@ -51,18 +49,8 @@ pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     };
     let _running = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
-        site: format!("gtidsl1.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join("gtidsl1/public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: steps(bench.form),
         until: bench.form.search(),
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(&network, &folder, "gtidsl1", steps(bench.form))
     };
     let route = Route {
         from: network.host("visitors"),

@@ -10,13 +10,12 @@ use levee_vocab::Random;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, StepFigures, Wants};
+use super::super::generator::{LoadPlan, Step, StepFigures, Wants};
 use super::super::network::Network;
 use super::super::sampler::Sampler;
-use super::super::servers::{Company, Files, SITES, Servers, names};
+use super::super::servers::{Company, Files, SITES, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/dotslash_pages.toml");
 const SOURCE: &str = "gtidsl1";
@@ -76,18 +75,8 @@ fn play(bench: &Bench, topology: &Topology, files: &Files, law: Law) -> Result<C
     };
     let sites = community.start(bench, &mut servers, &network)?;
     let plan = LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        protocol: Protocol::Http1,
-        following: Following::Follows,
-        steps: steps(bench.form, law),
         until: bench.form.search(),
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        ..plain_load(&network, &folder, SOURCE, steps(bench.form, law))
     };
     let route = Route {
         from: network.host("visitors"),

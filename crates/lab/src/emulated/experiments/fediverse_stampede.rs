@@ -8,15 +8,13 @@
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, Until, Wants};
+use super::super::generator::{LoadPlan, Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
-use super::super::servers::{Company, SITES, Servers, names};
+use super::super::servers::{Company, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load, web_address};
 use crate::site::{Page, Site as Weblog};
-use levee_vocab::WebAddress;
 
 const TOPOLOGY: &str = include_str!("../../../topologies/fediverse_stampede.toml");
 const SOURCE: &str = "news";
@@ -30,18 +28,8 @@ const READERS: f64 = 18.0;
 /// Plays it alone and with the community.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
-    let weblog = Weblog::generate(
-        5,
-        &WebAddress {
-            host: format!("{SOURCE}.{SITES}")
-                .parse()
-                .expect("the source's name is a host name"),
-            port: 80,
-        },
-    );
+    let link = topology.link_of_source();
+    let weblog = Weblog::generate(5, &web_address(SOURCE));
     let mut cases = Vec::new();
     for company in [Company::Alone, Company::Member] {
         bench.say(match company {
@@ -67,10 +55,7 @@ fn play(
     company: Company,
 ) -> Result<Case, LabError> {
     let network = Network::build(topology)?;
-    let folder = bench.folder(match company {
-        Company::Alone => "alone",
-        Company::Member => "helped",
-    });
+    let folder = bench.folder(company.case());
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let community = Community {
         source: SOURCE,
@@ -87,23 +72,16 @@ fn play(
         Form::Shortest => 3.0,
     };
     let post = weblog.post();
-    let load = |rate: f64, wants: Wants| LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: vec![Step {
+    let load = |rate: f64, wants: Wants| {
+        let step = Step {
             rate,
             seconds,
             wants,
-        }],
-        until: Until::Done,
-        tell_every: 4,
-        authorities: Vec::new(),
-        log: Log::Nothing,
+        };
+        LoadPlan {
+            tell_every: 4,
+            ..plain_load(&network, &folder, SOURCE, vec![step])
+        }
     };
     let previews = load(
         PREVIEWS * f64::from(REQUESTS_PER_PREVIEW),

@@ -21,12 +21,11 @@ use self::times::Times;
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, HASTE, LoadPlan, Log, SecondFigures, Step, Until, Wants};
+use super::super::generator::{HASTE, LoadPlan, Log, SecondFigures, Step, Wants};
 use super::super::network::Network;
-use super::super::servers::{Company, Files, SITES, Servers, Site, names, names_of_watch};
+use super::super::servers::{Company, Files, Servers, Site, names_of_watch};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load};
 
 const TOPOLOGY: &str = include_str!("../../../topologies/hotspot_clients.toml");
 const SOURCE: &str = "source";
@@ -118,10 +117,7 @@ fn play(
     company: Company,
 ) -> Result<(Played, Times), LabError> {
     let network = Network::build(topology)?;
-    let folder = bench.folder(match company {
-        Company::Alone => "alone",
-        Company::Member => "helped",
-    });
+    let folder = bench.folder(company.case());
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let community = Community {
         source: SOURCE,
@@ -134,34 +130,26 @@ fn play(
     let running = community.start(bench, &mut servers, &network)?;
     let ramp = Ramp::of(bench.form);
     let paths: Vec<String> = files.keys().cloned().collect();
+    let step = Step {
+        // So that a client comes every so often: each brings that many requests.
+        rate: f64::from(ramp.requests) / EVERY,
+        seconds: ramp.lasts(bench.form),
+        wants: Wants::Client {
+            slowly: ramp.slowly,
+            fast: ramp.hasty(bench.form),
+            paths: paths.clone(),
+            requests: ramp.requests,
+            pause_max: 1.0,
+            stay_max: ramp.stay_max,
+        },
+    };
     let plan = LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps: vec![Step {
-            // So that a client comes every so often: each brings that many requests.
-            rate: f64::from(ramp.requests) / EVERY,
-            seconds: ramp.lasts(bench.form),
-            wants: Wants::Client {
-                slowly: ramp.slowly,
-                fast: ramp.hasty(bench.form),
-                paths: paths.clone(),
-                requests: ramp.requests,
-                pause_max: 1.0,
-                stay_max: ramp.stay_max,
-            },
-        }],
-        until: Until::Done,
         tell_every: match bench.form {
             Form::Full => 6,
             Form::Compressed | Form::Shortest => 2,
         },
-        authorities: Vec::new(),
         log: Log::Requests,
+        ..plain_load(&network, &folder, SOURCE, vec![step])
     };
     let route = Route {
         from: network.host("visitors"),

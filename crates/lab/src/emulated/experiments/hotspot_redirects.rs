@@ -32,9 +32,7 @@ const REQUESTS_PER_CONNECTION: u32 = 10;
 /// Plays all of it.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let link = topology.hosts[0]
-        .link
-        .map_or(0.0, |link| link.as_bytes() as f64);
+    let link = topology.link_of_source();
     let files = pages();
     servers::write(&bench.folder("files"), &files)?;
     let ground = Ground {

@@ -5,18 +5,17 @@
 //! images: it is there within a quarter of an hour, stays at its height for an hour, and halves
 //! each hour from then on.
 
-use levee_vocab::{Random, WebAddress};
+use levee_vocab::Random;
 
 use super::super::LabError;
 use super::super::bench::{Bench, Form, Played, Route};
 use super::super::findings::{Findings, Goal, Mark, Plot, Row};
-use super::super::generator::{AGENT, LoadPlan, Log, Step, Until, Wants};
+use super::super::generator::{Step, Wants};
 use super::super::network::Network;
 use super::super::sampler::{Looks, Sampler, levels};
-use super::super::servers::{Company, SITES, Servers, names};
+use super::super::servers::{Company, Servers};
 use super::super::topology::Topology;
-use super::{Community, Law};
-use crate::crowd::client::{Following, Protocol};
+use super::{Community, Law, plain_load, web_address};
 use crate::popularity::Popularity;
 use crate::site::Site as Weblog;
 
@@ -34,15 +33,7 @@ const QUARTER_SECONDS: f64 = 900.0;
 /// Plays the day alone and with neighbours.
 pub fn run(bench: &Bench) -> Result<Findings, LabError> {
     let topology = Topology::read(TOPOLOGY)?;
-    let weblog = Weblog::generate(
-        6,
-        &WebAddress {
-            host: format!("{SOURCE}.{SITES}")
-                .parse()
-                .expect("the source's name is a host name"),
-            port: 80,
-        },
-    );
+    let weblog = Weblog::generate(6, &web_address(SOURCE));
     bench.say("alone:");
     let alone = play(bench, &topology, &weblog, Company::Alone)?;
     bench.say("with three neighbours:");
@@ -64,10 +55,7 @@ fn play(
     company: Company,
 ) -> Result<Day, LabError> {
     let network = Network::build(topology)?;
-    let folder = bench.folder(match company {
-        Company::Alone => "alone",
-        Company::Member => "helped",
-    });
+    let folder = bench.folder(company.case());
     let mut servers = Servers::new(&network, &bench.levee, &folder, bench.ground.owner);
     let community = Community {
         source: SOURCE,
@@ -78,20 +66,7 @@ fn play(
         law: Law::Combined,
     };
     let sites = community.start(bench, &mut servers, &network)?;
-    let load = |steps| LoadPlan {
-        site: format!("{SOURCE}.{SITES}"),
-        names: names(&network),
-        resolvers: None,
-        files: folder.join(SOURCE).join("public"),
-        agent: AGENT.to_owned(),
-        following: Following::Follows,
-        protocol: Protocol::Http1,
-        steps,
-        until: Until::Done,
-        tell_every: 0,
-        authorities: Vec::new(),
-        log: Log::Nothing,
-    };
+    let load = |steps| plain_load(&network, &folder, SOURCE, steps);
     let (everyday, crowd) = steps(bench.form, weblog);
     let (everyday, crowd) = (load(everyday), load(crowd));
     let from = |host| Route {
