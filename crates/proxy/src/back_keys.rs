@@ -142,14 +142,20 @@ pub(crate) fn age(since: Timestamp, now: Timestamp) -> u16 {
 }
 
 fn sum(mac: &hmac::Key, token: &BackToken, url: Url<'_>) -> [u8; BACK_MAC_BYTES] {
-    let mut context = hmac::Context::with_key(mac);
     // A name never has a slash and a path begins with one, so the pieces cannot be cut otherwise.
-    for piece in [
+    let pieces = [
         b"levee-back word",
         &token.claim()[..],
         url.host.as_bytes(),
         url.path.as_bytes(),
-    ] {
+    ];
+    cut_sum(mac, &pieces)
+}
+
+/// The MAC of these pieces, one behind the other, cut to what a token has room for.
+pub(crate) fn cut_sum(mac: &hmac::Key, pieces: &[&[u8]]) -> [u8; BACK_MAC_BYTES] {
+    let mut context = hmac::Context::with_key(mac);
+    for piece in pieces {
         context.update(piece);
     }
     let tag = context.sign();

@@ -13,7 +13,7 @@ use levee_control::RoutePlan;
 use levee_vocab::{LinkId, Timestamp};
 use levee_wire::{BACK_MAC_BYTES, BackReason, BackToken};
 
-use crate::back_keys::{OLD_AFTER, Url, age};
+use crate::back_keys::{OLD_AFTER, Url, age, cut_sum};
 
 /// The key of this process, and since when it has it. The same on every core.
 #[derive(Clone, Debug)]
@@ -58,22 +58,16 @@ impl OwnKey {
     }
 
     fn sum(&self, token: &BackToken, alias: &str, url: Url<'_>) -> [u8; BACK_MAC_BYTES] {
-        let mut context = hmac::Context::with_key(&self.mac);
         // No name has a slash, and a path begins with one.
-        for piece in [
+        let pieces = [
             b"levee-back mark",
             &token.claim()[..],
             alias.as_bytes(),
             b"/",
             url.host.as_bytes(),
             url.path.as_bytes(),
-        ] {
-            context.update(piece);
-        }
-        let tag = context.sign();
-        let mut cut = [0; BACK_MAC_BYTES];
-        cut.copy_from_slice(&tag.as_ref()[..BACK_MAC_BYTES]);
-        cut
+        ];
+        cut_sum(&self.mac, &pieces)
     }
 }
 

@@ -36,7 +36,7 @@ use super::request::{Intent, Upload, build};
 use super::task::Fetch;
 use super::{Fetcher, Shared};
 use crate::cache::{Body, CacheKey, Stored};
-use crate::flight::{Asker, Company, Place, Purpose, ResponseHead, Space, lock};
+use crate::flight::{Asker, Company, ObjectKey, Place, Purpose, ResponseHead, Space, lock};
 use crate::publisher::{digest_of, digest_of_file, unix_seconds};
 
 /// Says whether the holder of the origin's key signed these bytes.
@@ -176,7 +176,7 @@ impl Fetcher {
 
     /// The key of an origin, as far as it is known.
     pub fn origin_key(&self, space: &Space) -> Option<OriginKey> {
-        lock(&self.shared.integrity.keys).get(space).cloned()
+        self.shared.key_of(space)
     }
 
     /// Forgets the keys of all origins but those that `is_kept` names.
@@ -189,16 +189,18 @@ impl Shared {
     fn key_of(&self, space: &Space) -> Option<OriginKey> {
         lock(&self.integrity.keys).get(space).cloned()
     }
-}
 
-impl Fetch {
-    /// What the origin's signature says of a body that is whole; none where nobody can tell.
-    pub(super) async fn standing(&self, head: &ResponseHead, body: &Body) -> Option<Standing> {
-        let space = &self.asker.key.space;
-        let key = self.shared.key_of(space)?;
-        let site = site_of(space)?;
+    /// What the origin's signature says of this object, whose body is whole; none where nobody can
+    /// tell.
+    async fn standing_of(
+        &self,
+        object: &ObjectKey,
+        (head, body): (&ResponseHead, &Body),
+    ) -> Option<Standing> {
+        let key = self.key_of(&object.space)?;
+        let site = site_of(&object.space)?;
         let digest = digest_beside(body).await?;
-        let target = std::str::from_utf8(&self.asker.key.target).ok()?;
+        let target = std::str::from_utf8(&object.target).ok()?;
         let field = |name: &str| head.header(name);
         let delivered = Delivered {
             status: head.status.as_u16(),
@@ -208,6 +210,14 @@ impl Fetch {
             target,
         };
         Some(key.judge(&delivered, SystemTime::now()))
+    }
+}
+
+impl Fetch {
+    /// What the origin's signature says of a body that is whole; none where nobody can tell.
+    pub(super) async fn standing(&self, head: &ResponseHead, body: &Body) -> Option<Standing> {
+        let object = &self.asker.key;
+        self.shared.standing_of(object, (head, body)).await
     }
 
     /// Counts what became of it, and says whether it may be kept.
@@ -318,27 +328,12 @@ impl Question {
 
     /// Adds the signature to the object, if it is one of it.
     async fn take(self, head: &ResponseHead) {
-        let (shared, old) = (&self.shared, &self.stored);
-        let space = &self.key.object.space;
-        let (Some(key), Some(site)) = (shared.key_of(space), site_of(space)) else {
+        let (shared, old, object) = (&self.shared, &self.stored, &self.key.object);
+        let Some(standing) = shared.standing_of(object, (head, &old.body)).await else {
             return;
-        };
-        let (Some(digest), Ok(target)) = (
-            digest_beside(&old.body).await,
-            std::str::from_utf8(&self.key.object.target),
-        ) else {
-            return;
-        };
-        let field = |name: &str| head.header(name);
-        let delivered = Delivered {
-            status: head.status.as_u16(),
-            field: &field,
-            digest,
-            site: &site,
-            target,
         };
         let is_same = head.status == old.head.status;
-        match (key.judge(&delivered, SystemTime::now()), self.came_from) {
+        match (standing, self.came_from) {
             (Standing::Authentic, _) if is_same => {
                 count(&shared.tally.integrity.authentic);
                 let signed = Stored {
@@ -354,7 +349,8 @@ impl Question {
                 if came_from == CameFrom::Member {
                     count(&shared.tally.integrity.forged);
                 }
-                tracing::debug!("{target} of {site} is not what its origin has now: let go");
+                let (site, target) = (site_of(&object.space), object.target.escape_ascii());
+                tracing::debug!(?site, "{target} is not what its origin has now: let go");
                 shared.cache.exchange(&self.key, old, old.expired());
             }
         }

@@ -166,13 +166,7 @@ impl Fetch {
                 return Ok(());
             }
         }
-        let answer = Answer {
-            status: reply.parts.status,
-            headers: &reply.parts.headers,
-            body_end: body_end(reply.parts.status, &reply.parts.headers),
-            arrived: reply.arrival.date,
-            credentials: self.asker.credentials,
-        };
+        let answer = self.answer_in(&reply);
         match decide(&answer, &self.policy()) {
             Decision::Pass => {
                 self.note_pass(&reply, kept_by(&answer));
@@ -454,6 +448,18 @@ impl Fetch {
                 Why::VaryMiss
             }
             Intent::Share(None) => Why::UriMiss,
+        }
+    }
+
+    /// What is looked at to decide what becomes of a response.
+    pub(super) fn answer_in<'a>(&self, reply: &'a Reply) -> Answer<'a> {
+        let (status, headers) = (reply.parts.status, &reply.parts.headers);
+        Answer {
+            status,
+            headers,
+            body_end: body_end(status, headers),
+            arrived: reply.arrival.date,
+            credentials: self.asker.credentials,
         }
     }
 

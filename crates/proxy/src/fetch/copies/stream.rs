@@ -26,11 +26,9 @@ use tokio::time::{Instant, timeout};
 use super::super::exchange::{Patience, Reply};
 use super::super::pool::Lease;
 use super::super::request::Upload;
-use super::super::response::body_end;
 use super::super::task::Fetch;
 use super::CopyEnd;
 use super::judgement::may_be_a_copy;
-use crate::cacheability::Answer;
 use crate::flight::{BodyReceiver, FetchError, Place, lock};
 use crate::upstream::Endpoint;
 
@@ -127,14 +125,7 @@ impl Fetch {
 
     /// Why the response is not taken as a copy, if it is not.
     fn objection(&self, reply: &Reply) -> Option<CopyEnd> {
-        let answer = Answer {
-            status: reply.parts.status,
-            headers: &reply.parts.headers,
-            body_end: body_end(reply.parts.status, &reply.parts.headers),
-            arrived: reply.arrival.date,
-            credentials: self.asker.credentials,
-        };
-        match may_be_a_copy(&answer, &self.policy()) {
+        match may_be_a_copy(&self.answer_in(reply), &self.policy()) {
             true if self.is_too_large(reply) => Some(CopyEnd::TooLarge),
             true => None,
             false => Some(CopyEnd::NotToBeKept),
