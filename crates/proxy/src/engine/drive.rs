@@ -142,10 +142,11 @@ impl Core {
         input: &[u8],
         scanned: usize,
     ) -> Consumed {
-        let drained = match self.drain_body(connection, input) {
-            Ok(drained) => drained,
-            Err(Fate::Keep | Fate::Close) => return Consumed::Close,
-            Err(Fate::Reset) => return Consumed::Reset,
+        let Some(drained) = self.drain_body(connection, input) else {
+            // Closed at once, the kernel would take back the answer with what is still to come.
+            //= RFC 9112 section 9.6
+            self.begin_lingering(connection);
+            return Consumed::Bytes(input.len());
         };
         let rest = &input[drained..];
         if is_first(connection) {
@@ -203,21 +204,21 @@ impl Core {
         }
     }
 
-    /// Throws away the body of a request that was answered without it.
-    fn drain_body(&self, connection: &mut Connection, input: &[u8]) -> Result<usize, Fate> {
+    /// Throws away the body of a request that was answered without it. None where nobody knows
+    /// where it ends, or it is longer than the next request is worth.
+    fn drain_body(&self, connection: &mut Connection, input: &[u8]) -> Option<usize> {
         let mut used = 0;
         while !connection.incoming.is_done() && used < input.len() {
-            let step = connection.incoming.take(&input[used..]);
-            let step = step.map_err(|_| Fate::Close)?;
+            let step = connection.incoming.take(&input[used..]).ok()?;
             used += step.used;
             if let Phase::Boundary { drained, .. } = &mut connection.phase {
                 *drained += step.used as u64;
                 if *drained > self.settings.limits.drained_body_bytes {
-                    return Err(Fate::Close);
+                    return None;
                 }
             }
         }
-        Ok(used)
+        Some(used)
     }
 
     fn linger(&mut self, connection: &mut Connection) -> Go {

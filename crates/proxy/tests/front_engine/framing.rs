@@ -1,5 +1,6 @@
 //! Requests as they come over a wire: cut up, in rows, slow, wrong.
 
+use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -171,6 +172,51 @@ fn slow_visitors_are_told_so_or_closed() {
     half_body.send("POST /a HTTP/1.1\r\nHost: site.example\r\nContent-Length: 5\r\n\r\nhe");
     assert_eq!(half_body.receive().status, 405);
     assert_eq!(half_body.receive().status, 408);
+    running.sample_until(|sample| sample.connections == 0);
+}
+
+/// A request with a body that nobody wants and whose end nobody knows, and 320 KB of it.
+fn endless(target: &str) -> (String, String) {
+    let head = format!(
+        "GET {target} HTTP/1.1\r\nHost: site.example\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    let chunks = format!("2000\r\n{}\r\n", "x".repeat(0x2000)).repeat(40);
+    (head, chunks)
+}
+
+#[test]
+fn who_is_answered_before_a_long_body_is_over_hears_the_whole_answer() {
+    let running = Setup::default().start();
+    running.write("a", "aa");
+    running.write("big", vec![7; 400_000]);
+    for _ in 0..20 {
+        let (head, chunks) = endless("/a");
+        let mut client = running.connect();
+        client.send(format!("{head}{chunks}"));
+        assert_eq!(client.receive().text(), "aa");
+        // Most clients speak to the end before they listen: a reset would be all that they hear.
+        client.send(&chunks);
+        assert!(client.rest().is_empty());
+        // Of an answer that waits for its reader, a reset would take what has not left.
+        let (head, chunks) = endless("/big");
+        let mut client = running.connect();
+        client.send(format!("{head}{chunks}"));
+        assert_eq!(client.receive().body.len(), 400_000);
+        // What is no chunk does not take it either.
+        let mut client = running.connect();
+        client.send(format!("{head}no chunk\r\n{chunks}"));
+        assert_eq!(client.receive().body.len(), 400_000);
+    }
+}
+
+#[test]
+fn who_never_stops_after_his_answer_is_let_go() {
+    let running = Setup::default().start();
+    running.write("a", "aa");
+    let (head, chunks) = endless("/a");
+    let mut client = running.connect();
+    client.send(head);
+    while client.stream().write_all(chunks.as_bytes()).is_ok() {}
     running.sample_until(|sample| sample.connections == 0);
 }
 
