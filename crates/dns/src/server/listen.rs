@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use levee_net::Shared;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-use super::own_zone::{Carrier, OwnZone, TCP_WAIT};
+use super::own_zone::{Carrier, OwnZone, TCP_WAIT, is_update};
 use crate::exchange::{read_message, write_message};
 
 /// Longest question by UDP: updates with many records come by TCP.
@@ -18,6 +18,8 @@ const QUESTION_BYTES_MAX: usize = 4096;
 const CONNECTIONS_MAX: usize = 256;
 /// Of these, those of one address.
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 16;
+/// Updates by UDP at once; of more, those who send them hear nothing, and try again.
+const UPDATES_MAX: usize = 16;
 /// Pause after a socket failed, so that trying again does not burn time.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -32,7 +34,11 @@ impl OwnZone {
         ]
     }
 
+    /// Questions are answered one after the other, and updates beside them: each of these waits for
+    /// the disk, and for the updates before it.
     async fn serve_udp(self, socket: UdpSocket) {
+        let socket = Arc::new(socket);
+        let mut updates = JoinSet::new();
         let mut buffer = [0; QUESTION_BYTES_MAX];
         loop {
             let Ok((length, asker)) = socket.recv_from(&mut buffer).await else {
@@ -43,10 +49,24 @@ impl OwnZone {
             if asker.port() == 0 {
                 continue;
             }
-            let reply = self.reply_later(Carrier::Udp, asker.ip(), &buffer[..length]);
-            for answer in reply.await {
-                // Whoever cannot be answered asks again.
-                let _ = socket.send_to(&answer, asker).await;
+            let message = &buffer[..length];
+            if !is_update(message) {
+                answer(
+                    &socket,
+                    asker,
+                    self.reply(Carrier::Udp, asker.ip(), message),
+                )
+                .await;
+                continue;
+            }
+            while updates.try_join_next().is_some() {}
+            if updates.len() < UPDATES_MAX {
+                let (zone, socket) = (self.clone(), Arc::clone(&socket));
+                let message = message.to_vec();
+                updates.spawn(async move {
+                    let reply = zone.reply_later(Carrier::Udp, asker.ip(), &message);
+                    answer(&socket, asker, reply.await).await;
+                });
             }
         }
     }
@@ -84,6 +104,13 @@ impl OwnZone {
                 }
             }
         }
+    }
+}
+
+async fn answer(socket: &UdpSocket, asker: SocketAddr, messages: Vec<Vec<u8>>) {
+    for message in messages {
+        // Whoever cannot be answered asks again.
+        let _ = socket.send_to(&message, asker).await;
     }
 }
 

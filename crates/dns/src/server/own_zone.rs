@@ -188,7 +188,7 @@ impl OwnZone {
     }
 
     /// Serves `file` from now on, whole, and what updates have put in beside it; `grants` may
-    /// change it. Secondaries are told.
+    /// change it. Secondaries are told. Blocks for the changes before it and for its own write.
     ///
     /// # Errors
     /// What updates put in would change and cannot be written down: all is as before then.
@@ -538,7 +538,7 @@ fn encoded(answer: &Message) -> Vec<Vec<u8>> {
 
 /// Whether a message may change the zone, by its operation.
 //= RFC 2136 section 1.3
-fn is_update(bytes: &[u8]) -> bool {
+pub(super) fn is_update(bytes: &[u8]) -> bool {
     let flags = bytes.get(2).copied().unwrap_or_default();
     OpCode::from_u8((flags >> 3) & 0x0f) == OpCode::Update
 }

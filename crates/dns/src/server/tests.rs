@@ -479,6 +479,54 @@ async fn a_slow_disk_holds_up_the_change_and_nobody_else() {
     }
 }
 
+#[tokio::test]
+async fn questions_by_udp_are_answered_while_updates_by_udp_wait_for_the_disk() {
+    let key: crate::TsigKey = "new.:hmac-sha256:c2VjcmV0".parse().unwrap();
+    let grant = Grant {
+        key: key.clone(),
+        scope: "example.org".parse().unwrap(),
+    };
+    let (zone, mut coming, open) = slow_disk(vec![grant]);
+    coming.recv().await.unwrap();
+    let tcp = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = tcp.local_addr().unwrap();
+    zone.serve(tokio::net::UdpSocket::bind(address).await.unwrap(), tcp);
+    let asker = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    asker.connect(address).await.unwrap();
+    let mut buffer = [0; 4096];
+    let mut numbers = vec![];
+    for nth in [8, 9] {
+        let added = Change {
+            expected: vec![],
+            edits: vec![Edit::Add(record("new.example.org", self::address(nth)))],
+        };
+        let mut update = crate::remote::update_message(zone.zone(), &added);
+        update
+            .finalize(key.signer(), crate::remote::unix_seconds())
+            .unwrap();
+        numbers.push(update.metadata.id);
+        asker.send(&update.to_vec().unwrap()).await.unwrap();
+    }
+    coming.recv().await.unwrap();
+    let mut question = Message::query();
+    question.add_query(Query::query(name("www.example.org."), RecordType::A));
+    asker.send(&question.to_vec().unwrap()).await.unwrap();
+    let patience = Duration::from_secs(20);
+    let answered = tokio::time::timeout(patience, asker.recv(&mut buffer)).await;
+    let length = answered.expect("both updates wait").unwrap();
+    let answer = Message::from_vec(&buffer[..length]).unwrap();
+    assert_eq!(answer.metadata.id, question.metadata.id);
+    assert_eq!(answer.answers.len(), 3);
+    for _ in [8, 9] {
+        open.send(()).unwrap();
+        let length = asker.recv(&mut buffer).await.unwrap();
+        let done = Message::from_vec(&buffer[..length]).unwrap();
+        assert_eq!(done.metadata.response_code, ResponseCode::NoError);
+        numbers.retain(|number| *number != done.metadata.id);
+    }
+    assert!(numbers.is_empty(), "each is told of its own: {numbers:?}");
+}
+
 fn reply(zone: &OwnZone, carrier: Carrier, request: &Message) -> Vec<Message> {
     let bytes = request.to_vec().unwrap();
     let replies = zone.reply(carrier, IpAddr::from([127, 0, 0, 1]), &bytes);
