@@ -11,21 +11,24 @@
 //! because few large rescue servers miss their caches less than many small ones. Equal ones are
 //! drawn by lot, or every site of a community would ask the same neighbour.
 //!
-//! A candidate that failed is left alone for a while, twice as long each time.
+//! A candidate that failed is left alone for a while, twice as long each time. One whose aliases do
+//! not answer by HTTPS is asked last where some visitors come by it, and not at all where all do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, LinkId, Random, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, HostName, LinkId, Random, Timestamp};
 
 use crate::input::{Candidate, Rejection};
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Visitors};
 
 /// The candidates, what is known about them, and the need for them.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocation {
     candidates: Vec<Candidate>,
     failures: BTreeMap<HostName, Failure>,
+    /// Whose aliases do not answer by HTTPS, and until when that is believed.
+    without_https: BTreeMap<HostName, Timestamp>,
     last_link: u64,
     last_round: Option<u64>,
     need: Need,
@@ -71,6 +74,7 @@ impl Allocation {
         Self {
             candidates: Vec::new(),
             failures: BTreeMap::new(),
+            without_https: BTreeMap::new(),
             last_link: 0,
             last_round: None,
             need: Need::None,
@@ -162,13 +166,18 @@ impl Allocation {
         let fits: Vec<&Candidate> = self
             .candidates
             .iter()
-            .filter(|candidate| self.may_be_asked(now, candidate, own_site, taken))
+            .filter(|candidate| self.may_be_asked(now, candidate, parameters, taken))
             .collect();
         let rank = |candidate: &Candidate| {
+            let is_reached = match parameters.visitors {
+                Visitors::Http => true,
+                Visitors::Both | Visitors::Https => self.may_have_https(now, &candidate.site.host),
+            };
             let domain = candidate.site.host.domain();
             let in_use = own_site.host.domain() == domain
                 || taken.iter().any(|host| host.domain() == domain);
-            (candidate.free >= own_rate, !in_use, candidate.free)
+            let has_room = candidate.free >= own_rate;
+            (is_reached, has_room, !in_use, candidate.free)
         };
         let best = fits.iter().map(|candidate| rank(candidate)).max()?;
         let equals: Vec<&Candidate> = fits
@@ -206,16 +215,54 @@ impl Allocation {
         self.failures.remove(host);
     }
 
+    /// `host` answers by HTTPS under its aliases, or does not: then that is believed until
+    /// `until`, as certificates come.
+    pub(crate) fn note_https(&mut self, host: &HostName, without_until: Option<Timestamp>) {
+        match without_until {
+            None => self.without_https.remove(host),
+            Some(until) => self.without_https.insert(host.clone(), until),
+        };
+        if self.without_https.len() > FAILURES_MAX {
+            let first = self.without_https.iter().min_by_key(|(_, until)| **until);
+            if let Some(host) = first.map(|(host, _)| host.clone()) {
+                self.without_https.remove(&host);
+            }
+        }
+    }
+
+    /// Whether anybody is left to ask, beside `taken`, who may answer by HTTPS.
+    pub(crate) fn has_other_with_https(
+        &self,
+        now: Timestamp,
+        parameters: &Parameters,
+        taken: &[HostName],
+    ) -> bool {
+        self.candidates.iter().any(|candidate| {
+            self.may_have_https(now, &candidate.site.host)
+                && self.may_be_asked(now, candidate, parameters, taken)
+        })
+    }
+
+    fn may_have_https(&self, now: Timestamp, host: &HostName) -> bool {
+        let until = self.without_https.get(host);
+        until.is_none_or(|&until| now >= until)
+    }
+
     fn may_be_asked(
         &self,
         now: Timestamp,
         candidate: &Candidate,
-        own_site: &WebAddress,
+        parameters: &Parameters,
         taken: &[HostName],
     ) -> bool {
         let host = &candidate.site.host;
-        candidate.free > ByteRate::ZERO
-            && *host != own_site.host
+        let is_of_use = match parameters.visitors {
+            Visitors::Http | Visitors::Both => true,
+            Visitors::Https => self.may_have_https(now, host),
+        };
+        is_of_use
+            && candidate.free > ByteRate::ZERO
+            && *host != parameters.site.host
             && !self.is_expelled(host)
             && !taken.contains(host)
             && self
@@ -263,6 +310,8 @@ pub(crate) const REST_AFTER_LOSS: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {
+    use levee_vocab::WebAddress;
+
     use super::*;
 
     fn site(host: &str) -> WebAddress {

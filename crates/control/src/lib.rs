@@ -70,7 +70,7 @@ pub use inspection::{Inspection, Look, NextStep, Pace, found_by};
 pub use law::{HotSpotPolicy, Law, Replication};
 pub use link_estimate::{HeldUpBy, LinkEstimate, SendReading, SendSample};
 pub use output::{Output, ShutdownCause};
-pub use parameters::{Drills, ParameterError, Parameters, Redirects, Thresholds};
+pub use parameters::{Drills, ParameterError, Parameters, Redirects, Thresholds, Visitors};
 pub use plan::{
     CrawlPlan, Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
 };

@@ -116,6 +116,8 @@ pub enum ShutdownCause {
     MemberDayGiven,
     /// Origin: visitors wait too long for what this one delivers.
     TooSlow,
+    /// Origin: visitors come by HTTPS, which the alias does not answer by.
+    NoHttps,
 }
 
 impl fmt::Display for ShutdownCause {
@@ -139,6 +141,7 @@ impl ShutdownCause {
             Self::DayGiven => "what the rescue server gives in a day is given",
             Self::MemberDayGiven => "what the rescue server gives to one site in a day is given",
             Self::TooSlow => "visitors wait too long for what comes from there",
+            Self::NoHttps => "visitors come by HTTPS, and its alias does not answer by it",
         }
     }
 }

@@ -80,6 +80,20 @@ pub struct Parameters {
     pub redirects: Redirects,
     /// What is done about hot spots.
     pub hot_spots: HotSpotPolicy,
+    /// How visitors come. Default by HTTP.
+    pub visitors: Visitors,
+}
+
+/// By which schemes visitors come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Visitors {
+    /// By HTTP.
+    #[default]
+    Http,
+    /// By either.
+    Both,
+    /// By HTTPS: all others are sent on to it.
+    Https,
 }
 
 /// Whether visitors are redirected to rescue servers.
@@ -152,6 +166,7 @@ impl Parameters {
             help: HelpLimits::default(),
             redirects: Redirects::On,
             hot_spots: HotSpotPolicy::default(),
+            visitors: Visitors::Http,
         }
     }
 

@@ -31,6 +31,8 @@ struct Community {
     folder: tempfile::TempDir,
     origin: Program,
     rescue: Program,
+    /// Offers more, and has no HTTPS.
+    plain: Program,
     _registry: Program,
 }
 
@@ -62,11 +64,11 @@ impl Community {
         let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
         let registry = levee(folder.path(), &list);
         let port = registry.port("127.0.0.1:");
+        let tls = "[tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"ours/site.localhost.pem\"\n\
+                   key = \"ours/site.localhost.key\"\nredirect = true\n";
         let settings = |name: &str, site: &str, more: &str| {
             let text = format!(
                 "[site]\nname = \"{site}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
-                 [tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"ours/site.localhost.pem\"\n\
-                 key = \"ours/site.localhost.key\"\nredirect = true\n\
                  [community]\nregistry = \"127.0.0.1:{port}\"\naddress = \"127.0.0.1\"\n\
                  rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
                  alias_domain = \"aliases.localhost\"\n\
@@ -78,19 +80,23 @@ impl Community {
         settings(
             "rescue.toml",
             "other.localhost",
-            "[link]\nrate = \"50 MB/s\"\n",
+            &format!("[link]\nrate = \"50 MB/s\"\n{tls}"),
         );
+        let larger = "[link]\nrate = \"80 MB/s\"\n";
+        settings("plain.toml", "plain.localhost", larger);
         settings(
             "origin.toml",
             "site.localhost",
-            &format!("[link]\nrate = \"{rate}\"\n[integrity]\nsampling = \"100 ms\"\n"),
+            &format!("[link]\nrate = \"{rate}\"\n[integrity]\nsampling = \"100 ms\"\n{tls}"),
         );
         let rescue = levee(folder.path(), &["serve", "-c", "rescue.toml"]);
+        let plain = levee(folder.path(), &["serve", "-c", "plain.toml"]);
         let origin = levee(folder.path(), &["serve", "-c", "origin.toml"]);
         Self {
             folder,
             origin,
             rescue,
+            plain,
             _registry: registry,
         }
     }
@@ -112,7 +118,20 @@ impl Community {
 
     /// What the origin tells of itself.
     fn status(&self) -> serde_json::Value {
-        let port = self.origin.port("admin http://127.0.0.1:");
+        Self::status_of(&self.origin)
+    }
+
+    /// Waits until the origin knows both who can help.
+    fn meet(&self) {
+        let began = Instant::now();
+        while self.status()["candidates"].as_array().map(Vec::len) != Some(2) {
+            assert!(began.elapsed() < PATIENCE, "{}", self.status());
+            std::thread::park_timeout(Duration::from_millis(50));
+        }
+    }
+
+    fn status_of(server: &Program) -> serde_json::Value {
+        let port = server.port("admin http://127.0.0.1:");
         let url = format!("http://127.0.0.1:{port}/status.json");
         let output = Command::new("curl").args(["--silent", &url]).output();
         serde_json::from_slice(&output.unwrap().stdout).unwrap()
@@ -145,9 +164,30 @@ fn curl(root: &Path, url: &str, told: &str, arguments: &[&str]) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
+/// Whether it was decided at `server`.
+fn decided(server: &Program, what: &str) -> bool {
+    let status = Community::status_of(server);
+    let decisions = status["decisions"].as_array().unwrap();
+    decisions.iter().any(|one| one.to_string().contains(what))
+}
+
+/// Who offers more and has no HTTPS was asked before, and let go at once.
+fn let_go_at_once(community: &Community) {
+    let why = "does not help: visitors come by HTTPS, and its alias does not answer by it";
+    assert!(decided(&community.origin, why), "{}", community.status());
+    let helpers = &community.status()["rescue_servers"];
+    let other = |one: &serde_json::Value| one["site"].to_string().contains("other.localhost");
+    assert!(helpers.as_array().unwrap().iter().all(other), "{helpers}");
+    let plain = Community::status_of(&community.plain);
+    assert_eq!(plain["state"], "normal");
+    let ended = "rescue with site.localhost";
+    assert!(decided(&community.plain, ended), "{plain}");
+}
+
 #[test]
 fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
     let community = Arc::new(Community::start("100 kB/s"));
+    community.meet();
     let is_over = Arc::new(AtomicBool::new(false));
     let crowd = {
         let (community, is_over) = (Arc::clone(&community), Arc::clone(&is_over));
@@ -178,6 +218,7 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
         }
         assert!(began.elapsed() < PATIENCE, "{got}");
     }
+    let_go_at_once(&community);
     // So does a browser, which would refuse any other: where the page comes from the origin, it
     // runs scripts that were redirected, which it would not if they were for somebody else.
     loop {

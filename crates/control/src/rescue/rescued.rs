@@ -1,5 +1,6 @@
 //! The side of the origin server: the rescue servers that carry our visitors (R4, R5, R9).
 
+mod https;
 mod slowness;
 
 use std::collections::BTreeMap;
@@ -137,6 +138,9 @@ impl Sos {
             desk.act(Output::DropLink { link });
             return self.settle(desk);
         };
+        if self.is_declined(desk, &offer, &call.site.host) {
+            return self.decline(desk, link, call.site.host);
+        }
         // An alias that leads to ourselves would be a redirect loop.
         let alias = &offer.peer.alias.host;
         let loops = *alias == desk.parameters.site.host || desk.aliases.contains(alias);

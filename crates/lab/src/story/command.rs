@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! set low-intervals 5 · set idle 20s · set ttl 60s · set wait 5s · set backlog 1s
+//! set visitors http | https           (https: the aliases of these sites answer by it, too)
 //! site NAME link RATE kB/s            stranger NAME link RATE kB/s (in no community)
 //! files SITE BYTES..                  delay TIME                  loss SHARE %
 //! crowd NAME at SITE RATE/s..         [random | each TIME]        one file each, in turn
@@ -23,7 +24,7 @@
 
 use std::time::Duration;
 
-use levee_control::Law;
+use levee_control::{Law, Visitors};
 use levee_vocab::{ByteRate, ServerState};
 use thiserror::Error;
 
@@ -107,6 +108,8 @@ pub enum Setting {
     Wait(Duration),
     /// Backlog up to which pages are admitted.
     Backlog(Duration),
+    /// By which scheme visitors come.
+    Visitors(Visitors),
 }
 
 /// Something that happens to a site, a crowd or the registry.
@@ -245,6 +248,11 @@ impl Setting {
             "ttl" => Ok(Self::ObjectTtl(time(value)?)),
             "wait" => Ok(Self::Wait(time(value)?)),
             "backlog" => Ok(Self::Backlog(time(value)?)),
+            "visitors" => match value {
+                "http" => Ok(Self::Visitors(Visitors::Http)),
+                "https" => Ok(Self::Visitors(Visitors::Https)),
+                _ => Err(bad("scheme", value)),
+            },
             _ => Err(bad("setting", name)),
         }
     }

@@ -113,6 +113,7 @@ impl Player {
                 Setting::ObjectTtl(time) => parameters.object_ttl = time,
                 Setting::Wait(time) => limits.wait_max = time,
                 Setting::Backlog(time) => limits.backlog_max = time,
+                Setting::Visitors(visitors) => parameters.visitors = visitors,
             }
         }
         match member {

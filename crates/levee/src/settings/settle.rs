@@ -22,7 +22,7 @@ mod values;
 
 use std::net::IpAddr;
 
-use levee_control::{Parameters, Thresholds};
+use levee_control::{Parameters, Thresholds, Visitors};
 use levee_vocab::{ByteRate, WebAddress};
 
 pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
@@ -144,7 +144,16 @@ impl Settings {
         parameters.name_ttl = self.name_ttl();
         parameters.crawler_share = self.crawlers.share;
         parameters.hot_spots = self.hot_spots.policy.clone();
+        parameters.visitors = self.visitors();
         parameters
+    }
+
+    fn visitors(&self) -> Visitors {
+        match &self.tls {
+            None => Visitors::Http,
+            Some(tls) if tls.redirect => Visitors::Https,
+            Some(_) => Visitors::Both,
+        }
     }
 }
 

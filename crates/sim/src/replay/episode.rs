@@ -222,6 +222,8 @@ fn as_simulated(real: &Parameters) -> Parameters {
     parameters.rescue_port = simulated.rescue_port;
     parameters.alias_domain = simulated.alias_domain;
     parameters.alias_host = simulated.alias_host;
+    // A log does not say who came by HTTPS: rescue servers are taken to answer as visitors come.
+    parameters.visitors = simulated.visitors;
     parameters
 }
 

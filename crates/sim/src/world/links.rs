@@ -46,6 +46,8 @@ pub enum Message {
         address: IpAddr,
         /// D_init.
         rate: ByteRate,
+        /// The port at which the alias answers by HTTPS.
+        tls: Option<u16>,
     },
     /// `403 Reject`.
     Rejected,

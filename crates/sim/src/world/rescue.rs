@@ -1,6 +1,6 @@
 //! What a site does on its rescue links.
 
-use levee_control::{Candidate, Input, LinkLoss, Rejection, RescueCall};
+use levee_control::{Candidate, Input, LinkLoss, Rejection, RescueCall, Visitors};
 use levee_vocab::{ByteRate, FetchKey, LinkId, Peers, WebAddress};
 
 use std::time::Duration;
@@ -14,6 +14,9 @@ use crate::world::{SiteId, World};
 
 /// How long a site waits for the answer to its SHUTDOWN.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// Where a site whose own visitors come by HTTPS answers by it under its aliases as well.
+const HTTPS_PORT: u16 = 443;
 
 /// What rescue servers show each other: nobody here pretends to be one.
 const PEERS_KEY: FetchKey = FetchKey::from_bytes([0; 16]);
@@ -86,6 +89,10 @@ impl World {
             alias,
             address,
             rate: on_the_wire(rate),
+            tls: match self.sites[id.0].settings.parameters.visitors {
+                Visitors::Http => None,
+                Visitors::Both | Visitors::Https => Some(HTTPS_PORT),
+            },
         };
         self.send_to(connection, side.other(), message);
     }
@@ -221,6 +228,7 @@ impl World {
                 alias,
                 address,
                 rate,
+                tls,
             } => {
                 end.phase = EndPhase::Live;
                 let input = Input::RescueAccepted {
@@ -231,7 +239,7 @@ impl World {
                     key,
                     beats,
                     drill,
-                    tls: None,
+                    tls,
                 };
                 self.tell(id, input);
             }

@@ -1,7 +1,7 @@
 //! Visitors: they come, follow redirects, ask for what a page embeds, and leave after seven
 //! seconds.
 
-use levee_control::{RecognisedBy, Redirectability, Visitor};
+use levee_control::{RecognisedBy, Redirectability, Visitor, Visitors};
 use levee_vocab::HostName;
 
 use crate::world::crowd::{PATIENCE, Wants};
@@ -38,6 +38,7 @@ impl World {
             self.queue.plan(at, Event::VisitorComes(id));
         }
         let name = self.sites[site.0].name().clone();
+        let redirectability = self.redirectability_at(site);
         let files = &self.sites[site.0].settings.files;
         let visitor = match wants {
             Wants::FilesInTurn | Wants::WholePage | Wants::Preview => Visitor::Reader,
@@ -57,7 +58,7 @@ impl World {
             file,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
             visitor,
-            redirectability: Redirectability::Allowed,
+            redirectability,
             role,
             host: name,
             started: self.now,
@@ -67,6 +68,14 @@ impl World {
             word: Word::None,
         };
         self.visit(request);
+    }
+
+    /// Where visitors come either way, those of a crowd come by HTTP.
+    fn redirectability_at(&self, site: SiteId) -> Redirectability {
+        match self.sites[site.0].settings.parameters.visitors {
+            Visitors::Http | Visitors::Both => Redirectability::Allowed,
+            Visitors::Https => Redirectability::ByHttps,
+        }
     }
 
     /// Ends a crowd: nobody else comes.
@@ -85,7 +94,7 @@ impl World {
             file: 0,
             bytes: bytes.unwrap_or(HEAD_ANSWER_BYTES),
             visitor: Visitor::Reader,
-            redirectability: Redirectability::Allowed,
+            redirectability: self.redirectability_at(origin),
             role: Role::Single,
             host,
             started: self.now,

@@ -423,3 +423,16 @@ fn an_alias_domain_shares_no_cookies_with_the_site_as_browsers_see_it() {
         assert!(!told(site, aliases), "{site} {aliases}");
     }
 }
+
+#[test]
+fn visitors_come_by_https_where_it_is_spoken() {
+    let visitors = |more: &str| {
+        let text = format!("[site]\nfolder = \"p\"\n{more}");
+        settle(&text).unwrap().visitors()
+    };
+    let tls = "[tls]\ncertificate = \"c\"\nkey = \"k\"\n";
+    assert_eq!(visitors(""), Visitors::Http);
+    assert_eq!(visitors(tls), Visitors::Both);
+    let redirect = format!("{tls}redirect = true\n");
+    assert_eq!(visitors(&redirect), Visitors::Https);
+}
