@@ -308,7 +308,7 @@ fn peer(text: &str) -> Result<String, String> {
 }
 
 /// `levee dns`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct NameServerOrder {
     /// Address to answer at, by UDP and TCP.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:53")]

@@ -8,6 +8,9 @@
 
 mod entries;
 mod given;
+mod off_thread;
+#[cfg(test)]
+pub(crate) mod slow_file;
 mod troubles;
 mod watch;
 mod whole_file;
@@ -24,6 +27,7 @@ use thiserror::Error;
 
 pub use entries::entries_at;
 use entries::text_at;
+pub use off_thread::off_thread;
 use troubles::Troubles;
 pub use watch::{StateWatch, has_no_room};
 pub use whole_file::{Readers, replace};

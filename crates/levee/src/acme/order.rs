@@ -19,8 +19,9 @@ use super::challenge::{Boards, Shown, Way};
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::nonce::{is_bad_nonce, with_fresh_nonce};
-use super::store::{CertificateStore, PendingOrder};
+use super::store::{CertificateStore, PendingOrder, StoreError};
 use crate::settings::AcmeSettings;
+use crate::state::off_thread;
 
 /// What every order needs.
 pub(super) struct Client<'a> {
@@ -97,7 +98,9 @@ impl Client<'_> {
         let (account, credentials) = created.map_err(|error| self.told(&error))?;
         // Four texts always have a JSON form.
         let text = serde_json::to_vec(&credentials).unwrap_or_default();
-        self.store.keep_account(directory, &text)?;
+        let place = directory.clone();
+        self.write(move |store| store.keep_account(&place, &text))
+            .await?;
         tracing::info!(%directory, "registered with the certificate authority");
         Ok(account)
     }
@@ -132,12 +135,12 @@ impl Client<'_> {
             key: key.serialize_pem(),
         };
         // Where there is no room, the authority need not be troubled.
-        self.store.note_order(name, &pending)?;
+        self.note(name, &pending).await?;
         let identifiers = [Identifier::Dns(name.to_string())];
         let order = self.place(account, &identifiers).await;
         let order = order.map_err(|error| self.told(&error))?;
         pending.url = order.url().to_owned();
-        self.store.note_order(name, &pending)?;
+        self.note(name, &pending).await?;
         Ok((order, pending))
     }
 
@@ -178,9 +181,28 @@ impl Client<'_> {
         }
         let chain = with_fresh_nonce!(order.poll_certificate(&ASKING));
         let chain = chain.map_err(|error| self.told(&error))?;
-        self.store.keep(name, (&pending.key, &chain))?;
+        let (kept, key) = (name.clone(), pending.key.clone());
+        self.write(move |store| store.keep(&kept, (&key, &chain)))
+            .await?;
         self.store.forget_order(name);
         Ok(())
+    }
+
+    async fn note(&self, name: &CertificateName, order: &PendingOrder) -> Result<(), StoreError> {
+        let (name, order) = (name.clone(), order.clone());
+        self.write(move |store| store.note_order(&name, &order))
+            .await
+    }
+
+    /// Writes into the store, on a thread that may wait for the disk.
+    ///
+    /// Cancel safety: dropped half-way, it is written all the same.
+    async fn write(
+        &self,
+        work: impl FnOnce(&CertificateStore) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let store = self.store.clone();
+        off_thread(move || work(&store)).await
     }
 
     /// Shows that the name is ours, until the authority has looked.

@@ -22,6 +22,7 @@ use super::delegation::{first_place, place_of, zone_of};
 use super::error::AcmeError;
 use super::name::CertificateName;
 use super::store::{CertificateStore, ShownRecord, StoreError};
+use crate::state::off_thread;
 
 /// Zones that we may change, by their names.
 pub type KnownZones = Vec<(DomainName, Arc<dyn Zone>)>;
@@ -29,9 +30,15 @@ pub type KnownZones = Vec<(DomainName, Arc<dyn Zone>)>;
 /// See the head of this file.
 pub struct Records {
     zones: KnownZones,
+    list: Arc<List>,
+}
+
+/// What is written down, and where.
+struct List {
     store: CertificateStore,
-    /// What is written down.
     ours: Shared<Vec<ShownRecord>>,
+    /// Held by whoever makes a change: no older list is ever written after a newer one.
+    changing: Shared<()>,
 }
 
 /// Why a record is still in DNS.
@@ -57,12 +64,17 @@ impl Records {
     /// # Errors
     /// When what was written down cannot be read.
     pub fn open(zones: KnownZones, store: CertificateStore) -> Result<Self, StoreError> {
-        let ours = Shared::new(store.records()?);
-        Ok(Self { zones, store, ours })
+        let list = List {
+            ours: Shared::new(store.records()?),
+            store,
+            changing: Shared::new(()),
+        };
+        let list = Arc::new(list);
+        Ok(Self { zones, list })
     }
 
     /// Puts in the record that shows that `name` is ours, and waits until all name servers of its
-    /// zone know it, or a minute is over. Blocks for two disk flushes.
+    /// zone know it, or a minute is over.
     ///
     /// # Errors
     /// When there is no zone for it, or the zone does not take it.
@@ -74,7 +86,8 @@ impl Records {
             name: place.to_string(),
             text: text.clone(),
             asked_at: first_place(name)?.to_string(),
-        })?;
+        })
+        .await?;
         let value = Value::Text(text);
         let refused = |error| AcmeError::Record {
             name: place.clone(),
@@ -99,7 +112,7 @@ impl Records {
     /// Cancel safety: what is not yet crossed off is taken out by the next call.
     pub(super) async fn take_back(&self) -> Option<LeftBehind> {
         let mut left = None;
-        for record in self.ours.with(|ours| ours.clone()) {
+        for record in self.list.ours.with(|ours| ours.clone()) {
             let Ok(name) = record.name.parse::<DomainName>() else {
                 continue;
             };
@@ -131,24 +144,42 @@ impl Records {
         let zone = zone_of(name, &self.zones).ok_or("no zone of [dns] holds it any more")?;
         let gone = zone.remove(name.clone(), Value::Text(record.text.clone()));
         gone.await.map_err(|error| error.to_string())?;
-        let crossed = self.change(|ours| ours.retain(|one| one != record));
-        crossed.map_err(|error| error.to_string())
+        let record = record.clone();
+        let crossed = self.change(move |ours| ours.retain(|one| *one != record));
+        crossed.await.map_err(|error| error.to_string())
     }
 
-    fn write_down(&self, record: ShownRecord) -> Result<(), StoreError> {
+    async fn write_down(&self, record: ShownRecord) -> Result<(), StoreError> {
         self.change(|ours| {
             if !ours.contains(&record) {
                 ours.push(record);
             }
         })
+        .await
     }
 
+    /// Writes the list down with this change, on a thread that may wait for the disk.
+    ///
+    /// Cancel safety: dropped half-way, the change is made all the same.
+    async fn change(
+        &self,
+        edit: impl FnOnce(&mut Vec<ShownRecord>) + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let list = Arc::clone(&self.list);
+        off_thread(move || list.change(edit)).await
+    }
+}
+
+impl List {
+    /// Blocks for two disk flushes, and for the changes before this one.
     fn change(&self, edit: impl FnOnce(&mut Vec<ShownRecord>)) -> Result<(), StoreError> {
-        let mut next = self.ours.with(|ours| ours.clone());
-        edit(&mut next);
-        self.store.keep_records(&next)?;
-        self.ours.replace(next);
-        Ok(())
+        self.changing.with(|()| {
+            let mut next = self.ours.with(|ours| ours.clone());
+            edit(&mut next);
+            self.store.keep_records(&next)?;
+            self.ours.replace(next);
+            Ok(())
+        })
     }
 }
 
@@ -187,6 +218,34 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+    use crate::state::slow_file::{SlowFile, Waited};
+
+    fn record(text: &str) -> ShownRecord {
+        ShownRecord {
+            name: "_acme-challenge.a.example".into(),
+            text: text.into(),
+            asked_at: "_acme-challenge.a.example".into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_slow_disk_holds_up_the_record_and_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = CertificateStore::open(folder.path()).unwrap();
+        let records = Records::open(vec![], store.clone()).unwrap();
+        records.write_down(record("first")).await.unwrap();
+        let place = folder.path().join("certificates/records-in-dns.new");
+        let slow = SlowFile::at(&place);
+        let others = async { slow.release() };
+        let (written, waited) = tokio::join!(records.write_down(record("lost")), others);
+        assert_eq!(waited, Waited::Alone);
+        let error = written.unwrap_err().to_string();
+        assert!(error.contains("records-in-dns.json"), "{error}");
+        // What could not be written down is not put in, and is not known.
+        std::fs::remove_file(place).unwrap();
+        records.write_down(record("second")).await.unwrap();
+        assert_eq!(store.records().unwrap(), ["first", "second"].map(record));
+    }
 
     /// A zone whose name servers are found after a while, and are silent.
     #[derive(Debug)]

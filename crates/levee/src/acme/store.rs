@@ -16,9 +16,12 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use instant_acme::AccountCredentials;
+use levee_net::Shared;
 use levee_proxy::PairFiles;
+use rcgen::KeyPair;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -29,6 +32,8 @@ use crate::state::way_out;
 #[derive(Clone, Debug)]
 pub struct CertificateStore {
     folder: PathBuf,
+    /// Held by whoever writes: two never write the same file at once.
+    writing: Arc<Shared<()>>,
 }
 
 /// What can go wrong with the store.
@@ -58,10 +63,18 @@ pub enum StoreError {
         /// Where it is not.
         cause: serde_json::Error,
     },
+    /// The key in it is none.
+    #[error("{path} is damaged: its key cannot be used, {cause}; mend or delete the file")]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        cause: rcgen::Error,
+    },
 }
 
 /// An order that was placed and may not be done.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PendingOrder {
     /// The authority's directory.
     pub directory: String,
@@ -83,6 +96,8 @@ pub struct ShownRecord {
     pub asked_at: String,
 }
 
+/// How files of orders end.
+const ORDER: &str = "order";
 /// The file of records in DNS.
 const RECORDS: &str = "records-in-dns.json";
 
@@ -106,6 +121,7 @@ impl CertificateStore {
     pub fn at(state_folder: &Path) -> Self {
         Self {
             folder: state_folder.join("certificates"),
+            writing: Arc::default(),
         }
     }
 
@@ -131,12 +147,32 @@ impl CertificateStore {
         self.replace(&self.path(name, "pem"), text.as_bytes())
     }
 
-    /// The order for `name` that is under way at `directory`. What cannot be read is as good as
-    /// none: it costs a new order.
+    /// The order for `name` that is under way at `directory`. What cannot be read or used is as
+    /// good as none: it costs a new order.
     pub fn order(&self, name: &CertificateName, directory: &str) -> Option<PendingOrder> {
-        let text = fs::read(self.path(name, "order")).ok()?;
-        let order: PendingOrder = serde_json::from_slice(&text).ok()?;
+        let order = self.check_order(name).ok()??;
         (order.directory == directory).then_some(order)
+    }
+
+    /// The order for `name` that was under way, at whatever directory.
+    ///
+    /// # Errors
+    /// When it is there and cannot be gone on with.
+    pub fn check_order(&self, name: &CertificateName) -> Result<Option<PendingOrder>, StoreError> {
+        let path = self.path(name, ORDER);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(cause) => return Err(StoreError::Read { path, cause }),
+        };
+        let order: PendingOrder = match serde_json::from_slice(&text) {
+            Ok(order) => order,
+            Err(cause) => return Err(StoreError::Damaged { path, cause }),
+        };
+        match KeyPair::from_pem(&order.key) {
+            Ok(_) => Ok(Some(order)),
+            Err(cause) => Err(StoreError::Key { path, cause }),
+        }
     }
 
     /// Writes an order down. Blocks for two disk flushes.
@@ -150,13 +186,13 @@ impl CertificateStore {
     ) -> Result<(), StoreError> {
         // Three texts always have a JSON form.
         let text = serde_json::to_vec(order).unwrap_or_default();
-        self.replace(&self.path(name, "order"), &text)
+        self.replace(&self.path(name, ORDER), &text)
     }
 
     /// Forgets the order for `name`.
     pub fn forget_order(&self, name: &CertificateName) {
         // It is gone, or will be found to be over.
-        let _ = fs::remove_file(self.path(name, "order"));
+        let _ = fs::remove_file(self.path(name, ORDER));
     }
 
     /// The account at `directory`, as it was kept.
@@ -253,7 +289,8 @@ impl CertificateStore {
             fs::rename(&fresh, path)?;
             File::open(&self.folder)?.sync_all()
         };
-        write().map_err(|cause| StoreError::Write {
+        let written = self.writing.with(|()| write());
+        written.map_err(|cause| StoreError::Write {
             path: path.into(),
             cause,
         })
@@ -308,13 +345,19 @@ mod tests {
         let order = PendingOrder {
             directory: "https://ca.example/dir".into(),
             url: "https://ca.example/order/1".into(),
-            key: "KEY".into(),
+            key: KeyPair::generate().expect("a key").serialize_pem(),
         };
         store.note_order(&name, &order).expect("room");
         let found = store.order(&name, "https://ca.example/dir");
-        assert_eq!(found.map(|order| order.url), Some(order.url));
+        assert_eq!(found.map(|order| order.url), Some(order.url.clone()));
         assert!(store.order(&name, "https://other.example/dir").is_none());
-        store.forget_order(&name);
+        // With a key that is none, no certificate would ever come of it.
+        let key = "KEY".into();
+        store
+            .note_order(&name, &PendingOrder { key, ..order })
+            .expect("room");
         assert!(store.order(&name, "https://ca.example/dir").is_none());
+        store.forget_order(&name);
+        assert!(store.check_order(&name).expect("no file").is_none());
     }
 }

@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::own_server::{NameSockets, NewZone, read_by, read_zone, remember};
 use crate::command::NameServerOrder;
 use crate::serve::told_to_stop;
-use crate::state::StateFolder;
+use crate::state::{StateFolder, off_thread};
 
 /// Serves until SIGTERM or SIGINT. SIGHUP has the zone file and the keys read again.
 ///
@@ -44,7 +44,7 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
     loop {
         tokio::select! {
             () = &mut stop => break,
-            _ = hang_up.recv() => match read_again(&own, order) {
+            _ = hang_up.recv() => match reload(&own, order).await {
                 Ok(done) => tracing::info!("reloaded{done}"),
                 Err(error) => tracing::error!("not reloaded: {error}"),
             },
@@ -54,6 +54,14 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
         task.abort();
     }
     Ok(())
+}
+
+/// As [`read_again`], on a thread that may wait for the disk.
+///
+/// Cancel safety: dropped half-way, it is done all the same.
+async fn reload(own: &OwnZone, order: &NameServerOrder) -> Result<String, String> {
+    let (own, order) = (own.clone(), order.clone());
+    off_thread(move || read_again(&own, &order)).await
 }
 
 /// Gives what has changed of the zone, behind a semicolon.
@@ -101,6 +109,43 @@ fn read_grants(path: &Path, zone: &DomainName) -> Result<Vec<Grant>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::slow_file::{SlowFile, Waited};
+
+    #[tokio::test]
+    async fn a_slow_disk_holds_up_the_reload_and_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let zone: DomainName = "aliases.example.net".parse().unwrap();
+        let zone_file = folder.path().join("zone");
+        let text =
+            "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\nns IN A 192.0.2.1\n";
+        std::fs::write(&zone_file, text).unwrap();
+        let state = StateFolder::open(folder.path()).unwrap();
+        let settings = OwnZoneSettings {
+            zone: zone.clone(),
+            file: text.into(),
+            memory: Some(remember(state, "updates".into(), Keeps::Updates).unwrap()),
+            grants: vec![],
+            secondaries: vec![],
+            seed: 1,
+        };
+        let own = read_by(&zone_file, settings).unwrap();
+        let order = NameServerOrder {
+            listen: ([127, 0, 0, 1], 0).into(),
+            zone,
+            zone_file: zone_file.clone(),
+            keys: None,
+            secondary: vec![],
+            state: None,
+        };
+        std::fs::write(&zone_file, format!("{text}new IN A 192.0.2.2\n")).unwrap();
+        let slow = SlowFile::at(&folder.path().join("updates.new"));
+        let others = async { slow.release() };
+        let (told, waited) = tokio::join!(reload(&own, &order), others);
+        assert_eq!(waited, Waited::Alone);
+        assert!(told.unwrap_err().contains("the old zone stays"));
+        let told = reload(&own, &order).await.unwrap();
+        assert!(told.contains("has serial"), "{told}");
+    }
 
     fn grants(text: &str) -> Result<Vec<Grant>, String> {
         let folder = tempfile::tempdir().unwrap();
