@@ -2,7 +2,8 @@
 //! later.
 //!
 //! Everything is told at once. Errors are what would stop a start; warnings are what would go on
-//! unnoticed: visitors turned away, help that nobody can give or get. Nothing is changed, and
+//! unnoticed: visitors turned away, help that nobody can give or get. Notes are what does no harm:
+//! files that nobody reads any more. Nothing is changed, and
 //! nobody is asked: what a first start would make is not made. It looks with the rights of whoever
 //! runs it, so it is best run as the user that runs levee.
 
@@ -19,6 +20,7 @@ struct Findings<'a> {
     file: &'a SettingsFile,
     errors: Vec<Complaint>,
     warnings: Vec<Complaint>,
+    notes: Vec<Complaint>,
 }
 
 /// The report of `levee check`.
@@ -32,8 +34,10 @@ pub fn run(path: &Path) -> Result<String, String> {
         return Err(told(path, &findings.errors));
     }
     let mut report = format!("{}: good, site {}", path.display(), settings.site.name);
-    for warning in &findings.warnings {
-        report.push_str(&format!("\n{}: warning: {warning}", path.display()));
+    for (kind, all) in [("warning", &findings.warnings), ("note", &findings.notes)] {
+        for one in all {
+            report.push_str(&format!("\n{}: {kind}: {one}", path.display()));
+        }
     }
     Ok(report)
 }
@@ -43,6 +47,7 @@ fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
         file,
         errors: vec![],
         warnings: vec![],
+        notes: vec![],
     };
     places::look(settings, &mut findings);
     let certificates = https::check(settings);
@@ -70,6 +75,7 @@ fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
     }
     findings.errors.sort();
     findings.warnings.sort();
+    findings.notes.sort();
     findings
 }
 
@@ -82,6 +88,11 @@ impl Findings<'_> {
     fn warn(&mut self, setting: &str, text: String) {
         let line = self.file.line(setting);
         self.warnings.push(Complaint { line, text });
+    }
+
+    fn note(&mut self, setting: &str, text: String) {
+        let line = self.file.line(setting);
+        self.notes.push(Complaint { line, text });
     }
 }
 
@@ -192,6 +203,57 @@ mod tests {
         let told = stage.told().unwrap_err();
         assert_eq!(told.matches("Is a directory").count(), 2, "{told}");
         assert_eq!(told.matches("; ").count(), 2, "each has a way out: {told}");
+    }
+
+    #[test]
+    fn an_order_that_cannot_be_gone_on_with_is_a_warning() {
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}[acme]\nagree = true\n"));
+        let order = "state/certificates/www.a.example.order";
+        let key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+        let text = |key: &str| serde_json::json!({"directory": "", "url": "", "key": key});
+        stage.write(order, &text(&key).to_string());
+        let told = stage.told().unwrap();
+        assert!(!told.contains(".order"), "{told}");
+        for damaged in ["{".to_owned(), text("KEY").to_string()] {
+            stage.write(order, &damaged);
+            let told = stage.told().unwrap();
+            let warned = told.lines().find(|line| line.contains(order)).unwrap();
+            assert!(warned.contains("warning: line 9: state.folder"), "{told}");
+            assert!(warned.contains("www.a.example is begun anew"), "{told}");
+            assert!(warned.ends_with("mend or delete the file"), "{told}");
+        }
+    }
+
+    #[test]
+    fn files_that_nobody_reads_any_more_are_named_and_stop_nobody() {
+        let dns =
+            "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
+        let stage = Stage::new(&format!("{SITE}{COMMUNITY}{dns}[acme]\nagree = true\n"));
+        stage.write(
+            "zone",
+            "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
+             ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n",
+        );
+        stage.write("state/dns-serial-a.example", "; serial 7\n");
+        let told = stage.told().unwrap();
+        assert!(!told.contains(": note: "), "{told}");
+        let strays = [
+            ("dns-serial-old.example", "[dns] does not name"),
+            ("dns-updates-aliases.example", "`levee dns`"),
+            ("certificates/www.old.example.order", "[acme]"),
+        ];
+        for (stray, _) in strays {
+            // Whatever is in them: nobody reads it.
+            stage.write(&format!("state/{stray}"), "{");
+        }
+        let told = stage.told().unwrap();
+        for (stray, why) in strays {
+            let noted = told.lines().find(|line| line.contains(stray)).unwrap();
+            assert!(noted.contains(": note: line 9: state.folder: "), "{told}");
+            assert!(noted.contains(why), "{told}");
+            assert!(noted.ends_with("can be deleted"), "{told}");
+        }
+        assert_eq!(told.matches(": note: ").count(), strays.len(), "{told}");
     }
 
     #[test]

@@ -23,9 +23,10 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use self::alias_names::{AliasNames, alias_zone};
+use self::community_zone::UPDATES_FILE;
 use self::name_task::{NameState, NameTask};
 pub use self::own_server::{NameSockets, NewZone};
-use self::own_server::{check_serial, open_zone};
+use self::own_server::{SERIAL_FILE, check_serial, open_zone, serial_file};
 use self::records::Records;
 use crate::command::NameServerOrder;
 use crate::settings::{AnswerOrder, DnsSettings, NameServer, Settings};
@@ -117,6 +118,38 @@ pub fn check_kept(settings: &Settings, state: &StateFolder) -> Vec<String> {
         None => Ok(()),
     };
     records.err().into_iter().chain(serial.err()).collect()
+}
+
+/// What of DNS is in the state folder and is read by no server with these settings.
+pub fn leftovers(settings: &Settings, state: &Path) -> Vec<String> {
+    let own = settings.dns.as_ref().and_then(|dns| match &dns.server {
+        NameServer::Own(_) => Some(serial_file(&DomainName::from(&dns.zone))),
+        NameServer::Remote { .. } => None,
+    });
+    let files = std::fs::read_dir(state).into_iter().flatten();
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    // Where a crash cut its writing short, a half is left beside it until the next.
+    let is_own = |name: &String| {
+        let own = own.as_deref();
+        own.is_some_and(|own| name.strip_suffix(".new").unwrap_or(name) == own)
+    };
+    let strays = names.filter(|name| !is_own(name));
+    let told = strays.filter_map(|name| {
+        let shown = state.join(&name);
+        let shown = shown.display();
+        if let Some(zone) = name.strip_prefix(SERIAL_FILE) {
+            return Some(format!(
+                "{shown} is left over from the zone {zone}, which [dns] does not name any more; \
+                 it does no harm, and can be deleted"
+            ));
+        }
+        let zone = name.strip_prefix(UPDATES_FILE)?;
+        Some(format!(
+            "{shown} belongs to a `levee dns` of the zone {zone}; where none runs any more it \
+             does no harm, and can be deleted"
+        ))
+    });
+    told.collect()
 }
 
 impl Dns {

@@ -175,6 +175,18 @@ impl CertificateStore {
         }
     }
 
+    /// Files of orders for other names than these. None where there is no store.
+    pub fn stray_orders(&self, names: &[CertificateName]) -> Vec<PathBuf> {
+        let ours: Vec<PathBuf> = names.iter().map(|name| self.path(name, ORDER)).collect();
+        let files = fs::read_dir(&self.folder).into_iter().flatten();
+        let paths = files.filter_map(|file| Some(file.ok()?.path()));
+        let is_order = |path: &PathBuf| path.extension().is_some_and(|end| end == ORDER);
+        let mut strays: Vec<PathBuf> = paths.filter(is_order).collect();
+        strays.retain(|path| !ours.contains(path));
+        strays.sort();
+        strays
+    }
+
     /// Writes an order down. Blocks for two disk flushes.
     ///
     /// # Errors

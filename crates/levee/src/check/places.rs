@@ -72,15 +72,38 @@ fn state_folder((settings, folder): (&Settings, &Path), findings: &mut Findings<
     for trouble in troubles(settings, folder) {
         findings.complain(STATE, format!("{STATE}: {trouble}"));
     }
-    // A start does not look at it; each order would fail.
+    orders((settings, folder), findings);
+    for text in dns::leftovers(settings, folder) {
+        findings.note(STATE, format!("{STATE}: {text}"));
+    }
+}
+
+/// What of the orders for certificates a start does not look at.
+fn orders((settings, folder): (&Settings, &Path), findings: &mut Findings<'_>) {
     let store = CertificateStore::at(folder);
-    let account = settings.acme.as_ref();
-    let account = account.and_then(|acme| store.check_account(&acme.directory).err());
+    let acme = settings.acme.as_ref();
+    // Each order would fail.
+    let account = acme.and_then(|acme| store.check_account(&acme.directory).err());
     if let Some(error) = account {
         findings.warn(
             STATE,
             format!("{STATE}: no certificate is ordered: {error}"),
         );
+    }
+    let names = acme.map_or(&[][..], |acme| &acme.names);
+    for name in names {
+        if let Err(error) = store.check_order(name) {
+            let text = format!("{STATE}: the order for {name} is begun anew: {error}");
+            findings.warn(STATE, text);
+        }
+    }
+    for path in store.stray_orders(names) {
+        let shown = path.display();
+        let text = format!(
+            "{STATE}: {shown} is left over from an order for a name that [acme] does not order \
+             any more; it does no harm, and can be deleted"
+        );
+        findings.note(STATE, text);
     }
 }
 

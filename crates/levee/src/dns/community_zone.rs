@@ -12,6 +12,9 @@ use crate::command::NameServerOrder;
 use crate::serve::told_to_stop;
 use crate::state::{StateFolder, off_thread};
 
+/// How the files begin that have what updates put in.
+pub(super) const UPDATES_FILE: &str = "dns-updates-";
+
 /// Serves until SIGTERM or SIGINT. SIGHUP has the zone file and the keys read again.
 ///
 /// # Errors
@@ -20,7 +23,7 @@ pub async fn run(order: &NameServerOrder) -> Result<(), String> {
     let zone: DomainName = order.zone.clone();
     let state = order.state.as_deref().map(StateFolder::open).transpose();
     let state = state.map_err(|error| error.to_string())?;
-    let file = format!("dns-updates-{zone}");
+    let file = format!("{UPDATES_FILE}{zone}");
     let memory = state.map(|state| remember(state, file, Keeps::Updates));
     let grants = grants_of(order)?;
     if grants.is_empty() {

@@ -78,9 +78,12 @@ pub fn open_zone(
     read_by(&own.zone_file, settings)
 }
 
+/// How the files of serials begin.
+pub(super) const SERIAL_FILE: &str = "dns-serial-";
+
 /// The serial of a site's zone, in the state folder.
-fn serial_file(zone: &DomainName) -> String {
-    format!("dns-serial-{zone}")
+pub(super) fn serial_file(zone: &DomainName) -> String {
+    format!("{SERIAL_FILE}{zone}")
 }
 
 /// Whether the serial that a site's zone had can be read.
