@@ -245,9 +245,8 @@ fn play(experiment: &Experiment, bench: &Bench, out: &Path) -> Result<(), LabErr
         experiment: experiment.name.to_owned(),
         title: experiment.title.to_owned(),
         source: experiment.source.to_owned(),
-        form: bench.form.name().to_owned(),
         seconds: began.elapsed().as_secs_f64(),
-        ..found
+        ..found.in_form(bench.form)
     };
     let text = serde_json::to_string_pretty(&findings).map_err(std::io::Error::from);
     text.and_then(|text| fs::write(file, text + "\n"))

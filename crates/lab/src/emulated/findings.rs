@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::bench::Form;
+
 /// All that came of one experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Findings {
@@ -44,6 +46,19 @@ pub struct Row {
     pub goal: Goal,
     /// Whether it was reached.
     pub verdict: Verdict,
+    /// In which forms that can be said. Files need not know: their verdicts are those of a form.
+    #[serde(skip)]
+    judged_in: JudgedIn,
+}
+
+/// Forms that are long enough to reach a goal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum JudgedIn {
+    /// All three.
+    #[default]
+    EveryForm,
+    /// The full and the compressed one.
+    LongerForms,
 }
 
 /// What a row aims at.
@@ -68,6 +83,8 @@ pub enum Verdict {
     Met,
     /// It was not.
     Missed,
+    /// There is one, but what was played is too short to reach it.
+    NotJudged,
     /// There was none.
     Told,
 }
@@ -83,6 +100,7 @@ impl Row {
             bound: None,
             goal: Goal::Told,
             verdict: Verdict::Told,
+            judged_in: JudgedIn::EveryForm,
         }
     }
 
@@ -118,6 +136,37 @@ impl Row {
         Self {
             goal,
             verdict,
+            ..self
+        }
+    }
+
+    /// The same, but not judged in the shortest form, which is too short to reach its goal.
+    pub fn only_in_longer_forms(self) -> Self {
+        Self {
+            judged_in: JudgedIn::LongerForms,
+            ..self
+        }
+    }
+
+    /// The same with the verdict that this form allows.
+    fn in_form(self, form: Form) -> Self {
+        let verdict = match (self.judged_in, form, self.verdict) {
+            (JudgedIn::LongerForms, Form::Shortest, Verdict::Met | Verdict::Missed) => {
+                Verdict::NotJudged
+            }
+            (JudgedIn::LongerForms | JudgedIn::EveryForm, _, verdict) => verdict,
+        };
+        Self { verdict, ..self }
+    }
+}
+
+impl Findings {
+    /// The same, as found in this form: goals that it is too short for are not judged.
+    pub fn in_form(self, form: Form) -> Self {
+        let rows = self.rows.into_iter();
+        Self {
+            form: form.name().to_owned(),
+            rows: rows.map(|row| row.in_form(form)).collect(),
             ..self
         }
     }
@@ -217,6 +266,32 @@ mod tests {
         let unbounded = Row::told("R_max", "requests/s", 95.0);
         let row = unbounded.judged_by(Goal::OfBound(0.9));
         assert_eq!(row.verdict, Verdict::Told);
+    }
+
+    #[test]
+    fn a_goal_that_the_shortest_form_cannot_reach_is_not_judged_there() {
+        let row = |ours| Row::told("R_max", "requests/s", ours).judged_by(Goal::AtLeast(90.0));
+        let findings = Findings {
+            rows: vec![
+                row(80.0),
+                row(80.0).only_in_longer_forms(),
+                row(95.0).only_in_longer_forms(),
+                Row::told("D_max", "kB/s", 1.0).only_in_longer_forms(),
+            ],
+            ..Findings::default()
+        };
+        let verdicts = |form| {
+            let played = findings.clone().in_form(form);
+            assert_eq!(played.form, form.name());
+            let rows = played.rows.into_iter();
+            rows.map(|row| row.verdict).collect::<Vec<_>>()
+        };
+        use Verdict::{Met, Missed, NotJudged, Told};
+        let shortest = [Missed, NotJudged, NotJudged, Told];
+        assert_eq!(verdicts(Form::Shortest), shortest);
+        for longer in [Form::Compressed, Form::Full] {
+            assert_eq!(verdicts(longer), [Missed, Missed, Met, Told]);
+        }
     }
 
     #[test]

@@ -15,6 +15,8 @@ use super::findings::{Findings, Row, Verdict, plain};
 
 /// Name of the page in the folder of a report.
 pub const PAGE: &str = "report.html";
+/// The verdict on a goal that a form is too short to reach.
+const NOT_JUDGED: &str = "not judged in this form";
 
 /// Reads what experiments left in `folder`, and writes the page there and the rows to `json`.
 pub fn write(folder: &Path, json: Option<&Path>) -> io::Result<Vec<Findings>> {
@@ -78,30 +80,53 @@ pub fn table(all: &[Findings]) -> String {
     for findings in all {
         let _ = writeln!(
             text,
-            "\n{} ({}, {} form, {:.0} s)\n  {:<44}{:>12}{:>12}{:>12}  goal",
-            findings.title,
-            findings.source,
-            findings.form,
-            findings.seconds,
-            "",
-            "published",
-            "ours",
-            "bound"
+            "\n{} ({}, {} form, {:.0} s)",
+            findings.title, findings.source, findings.form, findings.seconds,
         );
+        let head = ["published", "ours", "bound"].map(str::to_owned);
+        line(&mut text, "", &head, "goal");
         for row in &findings.rows {
-            let _ = writeln!(
-                text,
-                "  {:<44}{:>12}{:>12}{:>12}  {}",
-                format!("{}, {}", row.name, row.unit),
-                or_dash(row.published),
-                plain(row.ours),
-                or_dash(row.bound),
-                judged(row)
-            );
+            let figures = [or_dash(row.published), plain(row.ours), or_dash(row.bound)];
+            let label = format!("{}, {}", row.name, row.unit);
+            line(&mut text, &label, &figures, &judged(row));
         }
     }
     text.push('\n');
     text
+}
+
+/// Columns of a label. What is longer goes on in the next line, so that figures stay in theirs.
+const LABEL: usize = 52;
+
+/// One row of the table. A label of several lines has its figures beside the last one.
+fn line(text: &mut String, label: &str, figures: &[String; 3], goal: &str) {
+    let mut parts = folded(label);
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        let _ = writeln!(text, "  {part}");
+    }
+    let [published, ours, bound] = figures;
+    let _ = writeln!(
+        text,
+        "  {last:<LABEL$}{published:>12}{ours:>12}{bound:>12}  {goal}"
+    );
+}
+
+/// A label in lines that fit into its column, all but the first set in. A word that is longer than
+/// the column stays whole.
+fn folded(label: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in label.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= LABEL => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 fn or_dash(value: Option<f64>) -> String {
@@ -113,12 +138,14 @@ fn judged(row: &Row) -> String {
     match row.verdict {
         Verdict::Met => format!("met: {}", row.goal.in_words(&row.unit)),
         Verdict::Missed => format!("MISSED: {}", row.goal.in_words(&row.unit)),
+        Verdict::NotJudged => format!("{NOT_JUDGED}: {}", row.goal.in_words(&row.unit)),
         Verdict::Told => "none".to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::bench::Form;
     use super::super::findings::{Goal, Mark, Plot};
     use super::*;
 
@@ -170,5 +197,55 @@ mod tests {
             text.contains("MISSED: at least 95 % of the bound"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_a_form_cannot_judge_is_shown_with_its_figure_and_without_a_verdict() {
+        let mut findings = findings();
+        let row = findings.rows.remove(0).only_in_longer_forms();
+        findings.rows.push(row);
+        let all = [findings.in_form(Form::Shortest)];
+        let text = table(&all);
+        let expected = "90         100  not judged in this form: at least 95 % of the bound\n";
+        assert!(text.contains(expected), "{text}");
+        assert!(!text.contains("MISSED"), "{text}");
+        let page = page::html(&all).unwrap();
+        assert!(page.contains("<h1 class=\"good\">0 of 0 goals met, 1 not judged</h1>"));
+        assert!(page.contains("<b>90</b>"));
+        assert!(page.contains("at least 95 % of the bound</td>"));
+        assert!(page.contains("soft\">not judged in this form</td>"));
+        let rows: Vec<JsonRow> = json_rows(&all[0]).collect();
+        let json = serde_json::to_value(rows).unwrap();
+        assert_eq!(json[0]["verdict"], "not_judged");
+        assert_eq!(json[0]["ours"], 90.0);
+    }
+
+    #[test]
+    fn a_label_that_is_longer_than_its_column_goes_on_in_the_next_line() {
+        let long = "not counted as lost: boaster reached no registry for";
+        let findings = Findings {
+            rows: vec![
+                Row::told(long, "s", 12.0),
+                Row::told(&long.replace(' ', "-"), "s", 13.0),
+                Row::told("R_max", "requests/s", 90.0),
+            ],
+            ..findings()
+        };
+        let text = table(&[findings]);
+        let lines: Vec<&str> = text.trim_end().lines().skip(2).collect();
+        let whole = |label: &str, ours: &str| {
+            format!("  {label:<LABEL$}{:>12}{ours:>12}{:>12}  none", "-", "-")
+        };
+        assert_eq!(
+            lines[1..],
+            [
+                "  not counted as lost: boaster reached no registry",
+                &whole("  for, s", "12"),
+                "  not-counted-as-lost:-boaster-reached-no-registry-for,",
+                &whole("  s", "13"),
+                &whole("R_max, requests/s", "90"),
+            ]
+        );
+        assert_eq!(lines[0].find("  goal"), Some(whole("", "").len() - 6));
     }
 }

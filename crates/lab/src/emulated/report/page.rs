@@ -6,7 +6,7 @@ use std::io;
 use plotters::style::RGBColor;
 
 use super::super::findings::{Findings, Plot, Row, Verdict, plain};
-use super::plots;
+use super::{NOT_JUDGED, plots};
 
 /// The page of all findings.
 pub fn html(all: &[Findings]) -> io::Result<String> {
@@ -14,10 +14,11 @@ pub fn html(all: &[Findings]) -> io::Result<String> {
     let count = |verdict| rows().filter(|row| row.verdict == verdict).count();
     let (met, missed) = (count(Verdict::Met), count(Verdict::Missed));
     let tone = if missed == 0 { "good" } else { "bad" };
-    let headline = match missed {
-        0 => format!("{met} of {met} goals met"),
-        _ => format!("{met} of {} goals met", met + missed),
+    let unjudged = match count(Verdict::NotJudged) {
+        0 => String::new(),
+        count => format!(", {count} not judged"),
     };
+    let headline = format!("{met} of {} goals met{unjudged}", met + missed);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n\
@@ -61,11 +62,12 @@ fn line(page: &mut String, row: &Row) {
     let (tone, verdict) = match row.verdict {
         Verdict::Met => ("good", "met"),
         Verdict::Missed => ("bad", "missed"),
+        Verdict::NotJudged => ("soft", NOT_JUDGED),
         Verdict::Told => ("soft", "–"),
     };
     let goal = match row.verdict {
         Verdict::Told => "–".to_owned(),
-        Verdict::Met | Verdict::Missed => row.goal.in_words(&row.unit),
+        Verdict::Met | Verdict::Missed | Verdict::NotJudged => row.goal.in_words(&row.unit),
     };
     let _ = writeln!(
         page,
@@ -128,7 +130,8 @@ fn escaped(text: &str) -> String {
 
 const LEAD: &str = "<p class=\"lead\">What the papers published, played again with the real server \
     on emulated hosts. A goal compares with what arithmetic allows (the bound) or with what was \
-    published; rows without a goal are told for what they are.</p>";
+    published; rows without a goal are told for what they are. A form that is too short to reach a goal does \
+    not judge it.</p>";
 
 const NOTES: &str = "<section class=\"card\"><h2>How to read this</h2>\
     <p>Every host is a network namespace of one machine, with a cable to a common switch. What may \
