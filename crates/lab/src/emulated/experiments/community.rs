@@ -47,6 +47,8 @@ const TOPOLOGY: &str = include_str!("../../../topologies/community.toml");
 const NEWS: &str = "news";
 /// Who is asked by HTTPS.
 const SHOP: &str = "shop";
+/// Both, the first one first in all figures.
+const IN_NEED: [&str; 2] = [NEWS, SHOP];
 /// Who says that its link is thicker than it is.
 const BOASTER: &str = "boaster";
 /// By so much.
@@ -116,14 +118,22 @@ impl Timetable {
                 death: 62.0,
                 after: 6.0,
             },
+            // As short as it can be, by what was seen on a busy machine. A second or two after the
+            // crowd's beginning `news` has malory's help (`Town::helps` says why not another's),
+            // and finds malory by 5 to 30 looks in two seconds more. Once the crowd fills its link
+            // a look takes a second, so that must happen while the crowd still grows. The
+            // registries agree three seconds after they are healed, and two to four later, seldom
+            // seven, everybody has the new list. Four seconds of the full crowd are enough for the
+            // one who helps instead to get every page; in seven a second one is drafted, which has
+            // not got them when `news` dies.
             Form::Shortest => Self {
                 visitors: VISITORS_SHORTEST,
                 calm: 0.5,
-                grow: 1.0,
+                grow: 6.0,
                 kill: 1.0,
                 cut: 1.5,
                 heal: 2.5,
-                death: 5.0,
+                death: 10.0,
                 after: 2.0,
             },
         }
@@ -330,20 +340,20 @@ fn disturb(town: &mut Town<'_>, eyes: &Eyes, times: Timetable) -> Result<Faults,
         cut,
         healed,
         agreed: agreed.at,
-        expelled: expel(town, eyes, wait_until(times.death - 2.0))?,
+        expelled: expel(town, eyes, (began, wait_until(times.death - 2.0)))?,
         died: agreed.at,
     })
 }
 
-/// The authority hears of what `news` has found out, if it does so within that time, and expels for
-/// all.
+/// The authority hears of what one of those in need has found out since the crowd began, or finds
+/// out within that time, and expels for all.
 fn expel(
     town: &Town<'_>,
     eyes: &Eyes,
-    within: Duration,
+    heard: (Instant, Duration),
 ) -> Result<Option<(Instant, Instant)>, LabError> {
-    let now = Instant::now();
-    let Ok(found) = eyes.until("who alters a page", (now, within), has_found_out) else {
+    let has_found_out = |glance: &Glance| IN_NEED.iter().any(|site| has_found_out(glance, site));
+    let Ok(found) = eyes.until("who alters a page", heard, has_found_out) else {
         return Ok(None);
     };
     let serial = |glance: &Glance, name: &str| {
@@ -366,11 +376,11 @@ fn expel(
     Ok(Some((issued, known.at)))
 }
 
-/// Whether `news` has expelled who altered its page.
-fn has_found_out(glance: &Glance) -> bool {
-    let news = glance.sites.get(NEWS);
-    news.is_some_and(|news| {
-        let mut expelled = news.integrity.expelled.iter();
+/// Whether this site has expelled who altered its page.
+fn has_found_out(glance: &Glance, site: &str) -> bool {
+    let seen = glance.sites.get(site);
+    seen.is_some_and(|seen| {
+        let mut expelled = seen.integrity.expelled.iter();
         expelled.any(|one| one.member == format!("{MALORY}.{SITES}"))
     })
 }

@@ -12,7 +12,7 @@ use super::eyes::Glance;
 use super::registrations;
 use super::tools;
 use super::town::{MEMBERS, Member, REGISTRIES};
-use super::{BOASTER, Faults, MALORY, NEWS, PAGES, SHOP, Story, TIMES_BOASTED, has_found_out};
+use super::{BOASTER, Faults, IN_NEED, MALORY, PAGES, SHOP, Story, TIMES_BOASTED, has_found_out};
 
 /// Longest until a silent link between registries is opened anew (10 s), and until both sides of a
 /// new one have compared all (12 s, `docs/registry.md`): what the goal for their agreement is.
@@ -171,12 +171,18 @@ fn failed_until_found(crowd: &Played) -> f64 {
     (BOASTER_FOUND * BOASTERS_PART / lasted.max(BOASTER_FOUND)) * 100.0
 }
 
-/// Seconds for which `name` helped `news`, from its first help to the last that was seen.
+/// Seconds for which `name` helped one of those in need, from its first help there to the last that
+/// was seen: the longer time of both.
 fn helped(glances: &[Glance], name: &str) -> f64 {
+    let of = |site| helped_at(site, glances, name);
+    IN_NEED.into_iter().map(of).fold(0.0, f64::max)
+}
+
+fn helped_at(in_need: &str, glances: &[Glance], name: &str) -> f64 {
     let site = format!("{name}.{SITES}");
     let helps = |glance: &&Glance| {
-        let news = glance.sites.get(NEWS);
-        let mut helpers = news.into_iter().flat_map(|news| &news.rescue_servers);
+        let seen = glance.sites.get(in_need);
+        let mut helpers = seen.into_iter().flat_map(|seen| &seen.rescue_servers);
         helpers.any(|one| one.site.starts_with(&site))
     };
     let mut helping = glances.iter().filter(helps);
@@ -195,7 +201,7 @@ fn looks_for_99_percent() -> f64 {
     (0.01_f64.ln() / honest.ln()).ceil()
 }
 
-/// From the first help by who alters a page to its end.
+/// From the first help by who alters a page to its end, at the site that found out first.
 struct Search {
     looks: u64,
     /// Most rescue servers at a time, among whom looks are divided.
@@ -205,9 +211,15 @@ struct Search {
 
 impl Search {
     fn of(glances: &[Glance]) -> Option<Self> {
+        let found_by = |glance| IN_NEED.into_iter().find(|site| has_found_out(glance, site));
+        let found = glances.iter().find_map(found_by)?;
+        Self::by(found, glances)
+    }
+
+    fn by(site: &str, glances: &[Glance]) -> Option<Self> {
         let helpers = |glance: &Glance| {
-            let news = glance.sites.get(NEWS);
-            news.map_or(&[][..], |news| &news.rescue_servers).to_vec()
+            let seen = glance.sites.get(site);
+            seen.map_or(&[][..], |seen| &seen.rescue_servers).to_vec()
         };
         let malory = format!("{MALORY}.{SITES}");
         let is_asked = |glance: &&Glance| {
@@ -215,10 +227,11 @@ impl Search {
             helpers.any(|one| one.site.starts_with(&malory))
         };
         let begun = glances.iter().position(|glance| is_asked(&glance))?;
-        let found = glances.iter().position(has_found_out)?.max(begun);
+        let found = glances.iter().position(|one| has_found_out(one, site))?;
+        let found = found.max(begun);
         let looks = |glance: &Glance| -> u64 {
-            let news = glance.sites.get(NEWS);
-            news.map_or(0, |news| news.integrity.looks.values().sum())
+            let seen = glance.sites.get(site);
+            seen.map_or(0, |seen| seen.integrity.looks.values().sum())
         };
         let (first, last) = (&glances[begun.saturating_sub(1)], &glances[found]);
         let window = glances[begun..=found].iter();
@@ -382,4 +395,56 @@ fn plots(story: &Story) -> Vec<Plot> {
         .with("visitors of news", Mark::Dots, times(&story.crowd))
         .with("when news is dead", Mark::Dots, times(&story.after));
     vec![waits, data, known]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::NEWS;
+    use super::super::eyes::{ExpelledSeen, SiteSeen};
+    use super::*;
+    use crate::demo::watch::PeerSeen;
+
+    /// What a site in need shows that `helper` helps, after so many looks.
+    fn rescued(helper: &str, looks: u64, found: &[&str]) -> SiteSeen {
+        let mut seen = SiteSeen::default();
+        seen.rescue_servers.push(PeerSeen {
+            site: format!("{helper}.{SITES}:80"),
+            ..PeerSeen::default()
+        });
+        seen.integrity.looks.insert("authentic".to_owned(), looks);
+        let expelled = found.iter().map(|name| ExpelledSeen {
+            member: format!("{name}.{SITES}"),
+        });
+        seen.integrity.expelled.extend(expelled);
+        seen
+    }
+
+    #[test]
+    fn the_search_is_that_of_the_site_that_found_out_first() {
+        let began = Instant::now();
+        let later = |seconds| began + Duration::from_secs(seconds);
+        let glance = |seconds, news: SiteSeen, shop: SiteSeen| Glance {
+            at: later(seconds),
+            registries: [].into(),
+            sites: [(NEWS.to_owned(), news), (SHOP.to_owned(), shop)].into(),
+        };
+        let glances = [
+            glance(1, rescued(BOASTER, 1, &[]), rescued("alice", 2, &[])),
+            glance(2, rescued(BOASTER, 1, &[]), rescued(MALORY, 2, &[])),
+            glance(4, rescued(MALORY, 1, &[]), rescued(MALORY, 9, &[])),
+            glance(5, rescued(MALORY, 3, &[]), rescued("bob", 11, &[MALORY])),
+            glance(
+                9,
+                rescued("bob", 40, &[MALORY]),
+                rescued("bob", 20, &[MALORY]),
+            ),
+        ];
+        let search = Search::of(&glances).unwrap();
+        assert_eq!((search.looks, search.helpers), (9, 1));
+        assert_eq!(search.lasted, Duration::from_secs(3));
+        assert!(Search::of(&glances[..3]).is_none());
+        assert_eq!(helped(&glances, MALORY), 2.0);
+        assert_eq!(helped(&glances, BOASTER), 1.0);
+        assert_eq!(helped(&glances, "nobody"), 0.0);
+    }
 }

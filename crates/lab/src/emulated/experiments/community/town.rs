@@ -275,11 +275,27 @@ impl<'a> Town<'a> {
              allow_private = true\nauthority = \"{}\"\n\n[admin]\n\
              listen = \"{watched_at}:{ADMIN_PORT}\"\n\n[state]\nfolder = \"state\"\n\n\
              [rescue]\nregistry_period = \"{registered}\"\nobject_ttl = \"2 h\"\n\n\
-             [integrity]\nsampling = \"{looks}\"\n\n{}",
+             [integrity]\nsampling = \"{looks}\"\n\n{}{}",
             told / 1000.0,
             self.desk.authority,
+            self.helps(part),
             self.own_part(host, part)?
         ))
+    }
+
+    /// Whom a liar helps. Where there is time, chance decides. In the shortest form one would keep
+    /// the other out: `news` would ask who boasts and look for seconds until it asks malory, and
+    /// `shop` sends nobody by HTTPS to malory, who has no certificate.
+    fn helps(&self, part: Part) -> String {
+        let helped = match (self.form, part) {
+            (Form::Shortest, Part::Boaster) => SHOP,
+            (Form::Shortest, Part::Alterer) => NEWS,
+            (Form::Full | Form::Compressed, _)
+            | (Form::Shortest, Part::Neighbour | Part::Newspaper | Part::Shop) => {
+                return String::new();
+            }
+        };
+        format!("[help]\nmembers = [\"{helped}.{SITES}\"]\n\n")
     }
 
     /// What only this kind of site has in its settings.
