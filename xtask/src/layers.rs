@@ -133,17 +133,8 @@ pub const LAYERS: &[Layer] = &[
         folder: "crates/lab",
         package: "levee-lab",
         ring: Ring::Tools,
-        // `observe` for the type of the status JSON only: docs/decisions/0008. `net` for the
-        // listening socket of the bare loop only: docs/decisions/0018.
-        may_use: &[
-            "levee-vocab",
-            "levee-wire",
-            "levee-registry",
-            "levee-control",
-            "levee-sim",
-            "levee-net",
-            "levee-observe",
-        ],
+        // `net` for the listening socket of the bare loop only: docs/decisions/0018.
+        may_use: &["levee-vocab", "levee-control", "levee-sim", "levee-net"],
     },
     Layer {
         folder: "xtask",
