@@ -141,7 +141,7 @@ fn goes_on_after_a_kill() -> bool {
     let site = Site::new(&place, "challenge = \"http-01\"\n");
     let (mut levee, _pebble) = site.start_before(&place, |levee| Looks {
         http: Some(levee.http),
-        slow: true,
+        waits: Some(3),
         ..Looks::default()
     });
     let order = site.path("state/certificates/site.test.order");

@@ -12,8 +12,10 @@ pub struct Looks {
     pub http: Option<u16>,
     /// The same for handshakes.
     pub tls: Option<u16>,
-    /// Whether it takes some seconds to look.
-    pub slow: bool,
+    /// Below this many seconds it waits before it looks, and not at all without. It draws anew for
+    /// each of its three looks, and what it says follows the last: that all of them are at once
+    /// happens once in the cube of this number.
+    pub waits: Option<u8>,
     /// A name server that it asks instead of its own.
     pub names: Option<u16>,
     /// Where that is, if not at 127.0.0.1.
@@ -125,9 +127,9 @@ impl Place {
             .env("PEBBLE_WFE_NONCEREJECT", looks.refused_nonces.to_string())
             .stdout(log.try_clone().unwrap())
             .stderr(log);
-        match looks.slow {
-            true => pebble.env("PEBBLE_VA_SLEEPTIME", "3"),
-            false => pebble.env("PEBBLE_VA_NOSLEEP", "1"),
+        match looks.waits {
+            Some(seconds) => pebble.env("PEBBLE_VA_SLEEPTIME", seconds.to_string()),
+            None => pebble.env("PEBBLE_VA_NOSLEEP", "1"),
         };
         let processes = vec![names, pebble.spawn().unwrap()];
         let pebble = Pebble { processes };

@@ -23,7 +23,7 @@ fn a_record_that_a_killed_server_left_in_dns_shows_that_the_name_is_ours_and_goe
     by_bind(&site, server);
     // The authority looks after some seconds.
     let looks = Looks {
-        slow: true,
+        waits: Some(6),
         names: Some(server.port()),
         ..Looks::default()
     };
@@ -63,7 +63,7 @@ fn a_server_that_is_stopped_in_the_middle_of_an_order_takes_its_record_out_of_dn
     by_bind(&site, bind.address);
     // The authority looks when nobody is there any more.
     let looks = Looks {
-        slow: true,
+        waits: Some(200),
         names: Some(bind.address.port()),
         ..Looks::default()
     };
