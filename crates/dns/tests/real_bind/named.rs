@@ -2,13 +2,18 @@
 //!
 //! Other tests that need a name server take this file by its path.
 
+#[path = "../../../levee/tests/support/ports.rs"]
+mod ports;
+
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+pub use ports::free_address;
 
 /// The secret of every key of these tests.
 pub const SECRET: &str = "MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=";
@@ -116,17 +121,6 @@ pub fn dig_with(server: SocketAddr, arguments: &str) -> String {
         .output()
         .unwrap();
     String::from_utf8(output.stdout).unwrap()
-}
-
-/// An address of loopback that is free for UDP and TCP.
-pub fn free_address() -> SocketAddr {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = tcp.local_addr().unwrap();
-        if UdpSocket::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 fn configure(folder: &Path, address: SocketAddr, stage: &Stage<'_>) {

@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use crate::pebble::{Looks, Place, free_port};
+use crate::pebble::{Looks, Place};
+use crate::ports::free_address;
 use crate::site::Site;
 
 /// nginx, ended with the test.
@@ -21,7 +22,7 @@ impl Adviser {
     /// Passes everything on to the authority at `place`, but for what it says of renewals: all
     /// should have been renewed long ago.
     fn start(place: &Place) -> Self {
-        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_address().port());
         let url = format!("https://localhost:{port}");
         let directory = format!(
             "{{\"newNonce\":\"{url}/nonce-plz\",\"newAccount\":\"{url}/sign-me-up\",\

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::browser;
-use crate::names::{NameServer, free_address, key};
+use crate::names::{NameServer, key};
 use crate::pebble::{Looks, Pebble, Place};
+use crate::ports::free_address;
 use crate::program::Program;
 use crate::site::{Levee, Site};
 

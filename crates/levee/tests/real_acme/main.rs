@@ -11,6 +11,8 @@ mod names;
 #[path = "../../../lab/tests/real_faults/own_world.rs"]
 mod own_world;
 mod pebble;
+#[path = "../support/ports.rs"]
+mod ports;
 #[path = "../support/program.rs"]
 mod program;
 mod records;

@@ -2,7 +2,7 @@
 //! that other, `levee dns`.
 
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,17 +21,6 @@ pub struct NameServer {
 /// The key file for those who may change records under this name of the key.
 pub fn key(name: &str) -> String {
     format!("{name}:hmac-sha256:{SECRET}\n")
-}
-
-/// An address of loopback that is free for UDP and TCP.
-pub fn free_address() -> SocketAddr {
-    loop {
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = tcp.local_addr().unwrap();
-        if UdpSocket::bind(address).is_ok() {
-            return address;
-        }
-    }
 }
 
 impl NameServer {

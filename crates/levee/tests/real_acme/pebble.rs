@@ -1,9 +1,11 @@
 //! A certificate authority of our own: pebble, and a name server that sends every name to this
 //! machine.
 
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+
+use crate::ports::free_address;
 
 /// How pebble looks at us.
 #[derive(Clone, Debug, Default)]
@@ -38,12 +40,6 @@ pub struct Pebble {
     processes: Vec<Child>,
 }
 
-/// A port that is free now.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// The account that pebble knows when it wants one.
 pub const EXTERNAL_ID: &str = "kid-1";
 pub const EXTERNAL_KEY: &str = "zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W";
@@ -52,8 +48,8 @@ impl Place {
     pub fn new() -> Self {
         let place = Self {
             folder: tempfile::tempdir().unwrap(),
-            port: free_port(),
-            management: free_port(),
+            port: free_address().port(),
+            management: free_address().port(),
         };
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).unwrap();
@@ -86,12 +82,10 @@ impl Place {
 
     /// Starts it, and waits until it answers. The root of its certificates is written down.
     pub fn start(&self, looks: &Looks) -> Pebble {
-        let dns = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let dns_port = dns.local_addr().unwrap().port();
-        drop(dns);
+        let dns_port = free_address().port();
         let asked = looks.names.unwrap_or(dns_port);
         let asked = format!("{}:{asked}", looks.names_host.unwrap_or("127.0.0.1"));
-        let silent = free_port();
+        let silent = free_address().port();
         let text = format!(
             "{{\"pebble\": {{\"listenAddress\": \"127.0.0.1:{}\", \
              \"managementListenAddress\": \"127.0.0.1:{}\", \"certificate\": \"{}\", \
@@ -107,7 +101,7 @@ impl Place {
             looks.external,
         );
         std::fs::write(self.path("pebble.json"), text).unwrap();
-        let management = free_port();
+        let management = free_address().port();
         let names = Command::new("pebble-challtestsrv")
             .args(["-defaultIPv4", "127.0.0.1", "-defaultIPv6", ""])
             .args(["-http01", "", "-https01", "", "-tlsalpn01", ""])
@@ -132,8 +126,9 @@ impl Place {
             None => pebble.env("PEBBLE_VA_NOSLEEP", "1"),
         };
         let processes = vec![names, pebble.spawn().unwrap()];
-        let pebble = Pebble { processes };
+        let mut pebble = Pebble { processes };
         while TcpStream::connect(("127.0.0.1", management)).is_err() || !self.write_root() {
+            assert!(pebble.is_alive(), "pebble has ended: {}", self.log());
             std::thread::yield_now();
         }
         pebble
@@ -163,6 +158,13 @@ impl Place {
     /// What it wrote to its log.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.path("pebble.log")).unwrap()
+    }
+}
+
+impl Pebble {
+    fn is_alive(&mut self) -> bool {
+        let mut ends = self.processes.iter_mut().map(Child::try_wait);
+        ends.all(|end| end.unwrap().is_none())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Names that are shown to be ours by a record in DNS: BIND's, and that of our own name server.
 
-use crate::names::{NameServer, free_address, key};
-use crate::pebble::{Looks, Place, free_port};
+use crate::names::{NameServer, key};
+use crate::pebble::{Looks, Place};
+use crate::ports::free_address;
 use crate::site::Site;
 
 /// What stands in the settings of a site whose zone BIND keeps.
@@ -87,7 +88,7 @@ fn a_server_that_is_stopped_in_the_middle_of_an_order_takes_its_record_out_of_dn
 #[test]
 fn a_wildcard_is_shown_to_be_ours_by_a_record_in_our_own_zone() {
     let place = Place::new();
-    let names = free_port();
+    let names = free_address().port();
     let zone = "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
                 ns IN A 127.0.0.1\n@ IN A 127.0.0.1\n";
     let dns = format!(
