@@ -288,6 +288,9 @@ pub struct LoadSample {
     pub came_back: BTreeMap<LinkId, u64>,
     /// What of it crawlers caused.
     pub crawlers: CrawlerTraffic,
+    /// Bytes of `own` that our own drill caused: what its visits got from us, and what its rescue
+    /// servers fetched.
+    pub drill_bytes: u64,
     /// Requests that were refused for lack of capacity; their bytes are in `own`.
     pub refused: u64,
     /// Requests that are waiting now for capacity.

@@ -5,7 +5,8 @@
 //! of them were below T_low for N_low intervals in a row: then the load is *consistently low*.
 //!
 //! What crawlers cause is left out, because they yield to readers and are no reason to call for
-//! help, nor to keep it: a level here is that of what readers want. People are shown all of it.
+//! help, nor to keep it: a level here is that of what readers want. What our own drill causes is
+//! left out as well: a rehearsal is no crowd. People are shown all of it.
 //!
 //! A saturated link hides how much was asked for: d_out cannot rise above it. So requests that wait
 //! or were refused for lack of capacity count as load above every threshold.
@@ -59,18 +60,22 @@ impl Load {
         let rescue_bytes = sample.rescue.values().map(|traffic| traffic.bytes).sum();
         self.crawlers = self.crawlers.after(sample, rescue_bytes);
         let crawlers = &self.crawlers;
+        // Never more than there was: crawlers may have been given what the drill caused.
+        let drill = sample.drill_bytes.min(sample.own.bytes - crawlers.own);
+        let own_bytes = sample.own.bytes - crawlers.own - drill;
+        let left_out = crawlers.own + crawlers.rescue + drill;
         self.shown = Resource::ALL.map(|resource| match resource {
             Resource::Bandwidth => level(sample.bytes_out()),
             Resource::Cpu => sample.cpu,
             Resource::Connections => sample.connections,
         });
         self.levels = Resource::ALL.map(|resource| match resource {
-            Resource::Bandwidth => level(sample.bytes_out() - crawlers.own - crawlers.rescue),
+            Resource::Bandwidth => level(sample.bytes_out() - left_out),
             // A request of theirs costs about as much as any other.
             Resource::Cpu => sample.cpu * (1.0 - sample.crawlers.part),
             Resource::Connections => (sample.connections - sample.crawlers.connections).max(0.0),
         });
-        self.own = level(sample.own.bytes - crawlers.own);
+        self.own = level(own_bytes);
         self.rescue = level(rescue_bytes - crawlers.rescue);
         self.redirects = level(sample.redirects.values().map(|traffic| traffic.bytes).sum());
         self.pressure = if sample.waiting > 0 || sample.refused > 0 {

@@ -8,7 +8,9 @@ mod fixtures;
 use std::time::Duration;
 
 use fixtures::{candidate, drill_call, drill_order, joined, own, parameters};
-use levee_control::{Brain, Drills, Input, Output, PhaseName, Rejection, ShutdownCause};
+use levee_control::{
+    Brain, DrillStop, Drills, Input, LoadSample, Output, PhaseName, Rejection, ShutdownCause,
+};
 use levee_vocab::{ByteRate, LinkId, Timestamp};
 
 const FIRST: LinkId = LinkId::Outbound(1);
@@ -47,6 +49,11 @@ impl Site {
 
     /// One interval with so many kB of own traffic; all rescue servers are alive.
     fn interval(&mut self, kilobytes: u64) -> Vec<Output> {
+        self.measured(own(kilobytes))
+    }
+
+    /// One interval in which this was measured.
+    fn measured(&mut self, sample: LoadSample) -> Vec<Output> {
         let rate = ByteRate::from_kilobytes(400);
         for link in [FIRST, SECOND] {
             self.tell(Input::RateReceived {
@@ -56,8 +63,7 @@ impl Site {
             });
         }
         self.now = self.now + Duration::from_secs(1);
-        self.brain
-            .handle(self.now, Input::IntervalEnded(own(kilobytes)))
+        self.brain.handle(self.now, Input::IntervalEnded(sample))
     }
 
     fn phase(&self) -> PhaseName {
@@ -132,6 +138,36 @@ fn a_burst_of_one_interval_is_no_crowd_and_two_are() {
         assert!(outputs.contains(&Output::ShutDown { link, cause }));
     }
     assert_eq!(asked(&outputs), [("www.rescue1.example".to_owned(), false)]);
+}
+
+/// So many kB for visitors, and so many that the drill caused.
+fn with_drill(visitors: u64, drill: u64) -> LoadSample {
+    LoadSample {
+        drill_bytes: drill * 1000,
+        ..own(visitors + drill)
+    }
+}
+
+#[test]
+fn what_the_drill_itself_causes_is_no_crowd() {
+    let mut site = Site::drilling();
+    for _ in 0..4 {
+        site.measured(with_drill(100, 900));
+        assert_eq!(site.phase(), PhaseName::Drilling);
+    }
+    site.measured(with_drill(600, 300));
+    assert_eq!(site.phase(), PhaseName::Drilling);
+    site.measured(with_drill(600, 300));
+    assert_eq!(site.phase(), PhaseName::Calling);
+}
+
+#[test]
+fn a_drill_leaves_no_rescue_behind() {
+    let mut site = Site::drilling();
+    site.tell(Input::DrillStopped(DrillStop::Client));
+    let outputs = site.measured(with_drill(100, 900));
+    assert_eq!(asked(&outputs), []);
+    assert_eq!(site.phase(), PhaseName::Normal);
 }
 
 #[test]

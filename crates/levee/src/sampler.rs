@@ -120,6 +120,7 @@ impl Sampler {
                 .saturating_sub(before.refused + before.dropped),
             waiting: sample.waiting,
             crawlers: self.crawlers(),
+            drill_bytes: sample.drill_bytes.saturating_sub(before.drill_bytes),
             came_back: std::mem::take(&mut self.came_back),
             cpu: self.cpu_level(),
             connections: sample.connections as f64 / self.connections_max as f64,

@@ -27,6 +27,7 @@ pub(crate) struct Answer {
     pub kind: Kind,
     /// Whose it is.
     pub visitor: Visitor,
+    pub cause: Cause,
     pub status: u16,
     pub after: After,
     /// When the head of the request was complete.
@@ -85,6 +86,15 @@ pub(crate) enum Kind {
     Refusal,
     /// A 429 to a crawler.
     PuttingOff,
+}
+
+/// Why there is a response at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Somebody wants something.
+    Visitors,
+    /// Our own drill, which is no crowd.
+    Drill,
 }
 
 /// What becomes of the connection after the response.
@@ -155,6 +165,7 @@ impl Answer {
             flow: None,
             kind,
             visitor: Visitor::Reader,
+            cause: Cause::Visitors,
             status,
             after: After::Next,
             began: Timestamp::ZERO,

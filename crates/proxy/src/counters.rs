@@ -10,6 +10,7 @@ use std::time::Duration;
 use levee_control::Comeback;
 use levee_wire::BackReason;
 
+use crate::answer::Cause;
 use crate::engine::CodingCounters;
 use crate::histogram::{Histogram, LatencyCounts};
 use crate::sample::{Comebacks, Sample, SentBack, SlotSample};
@@ -48,6 +49,7 @@ pub(crate) struct CoreCounters {
     pub rescue_bytes: Counter,
     pub fetches_served: Counter,
     pub fetch_bytes: Counter,
+    pub drill_bytes: Counter,
     pub refused: Counter,
     pub dropped: Counter,
     pub crawlers_by_name: Counter,
@@ -170,6 +172,14 @@ impl CoreCounters {
         &self.slots.0[usize::from(slot)]
     }
 
+    /// Counts bytes for our own names that our own drill caused.
+    pub fn note_cause(&self, cause: Cause, bytes: u64) {
+        match cause {
+            Cause::Visitors => {}
+            Cause::Drill => self.drill_bytes.add(bytes),
+        }
+    }
+
     /// Notes the end of a response with this status.
     pub fn note_end(&self, status: u16, latency: Duration) {
         match status {
@@ -192,6 +202,7 @@ impl CoreCounters {
         sample.rescue_bytes += self.rescue_bytes.read();
         sample.fetches_served += self.fetches_served.read();
         sample.fetch_bytes += self.fetch_bytes.read();
+        sample.drill_bytes += self.drill_bytes.read();
         sample.refused += self.refused.read();
         sample.dropped += self.dropped.read();
         sample.crawlers.by_name += self.crawlers_by_name.read();

@@ -67,7 +67,7 @@ pub use histogram::LatencyCounts;
 pub use missing::{CameBack, MarkedVisitors, MissingCopy};
 pub use pacer::{Class, Link};
 pub use publisher::{Facts, Publisher, Sign, digest_of};
-pub use request::DRILL_FIELD;
+pub use request::{DRILL_FIELD, DRILL_LOOK};
 pub use sample::{
     Comebacks, CoreNotes, CrawlerSample, Handshakes, LinkSample, Sample, SentBack, SlotSample,
 };

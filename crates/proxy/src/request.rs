@@ -97,6 +97,8 @@ pub(crate) enum Expectation {
 
 /// By which the visitors of a drill are known; its value is the key of the drill.
 pub const DRILL_FIELD: &str = "levee-drill";
+/// Stands behind the key of who looks what the site itself shows, and must not be redirected.
+pub const DRILL_LOOK: &str = ";look";
 
 /// The fields that the engine itself looks at.
 #[derive(Clone, Copy, Debug, Default)]

@@ -134,6 +134,7 @@ fn body(status: u16) -> &'static str {
         404 => "There is no such page here.\n",
         405 => "This method is not allowed here.\n",
         408 => "The request took too long.\n",
+        410 => "This is over.\n",
         412 => "The page is not as you expect it.\n",
         413 => "The request is too large.\n",
         414 => "The address is too long.\n",

@@ -46,6 +46,8 @@ pub struct Sample {
     pub fetches_served: u64,
     /// Their bytes; also in `own_bytes`.
     pub fetch_bytes: u64,
+    /// Bytes that our own drill caused, redirects apart; also in `own_bytes`.
+    pub drill_bytes: u64,
     /// Turned away for lack of capacity: with 503, or back to the origin.
     pub refused: u64,
     /// Closed without an answer for lack of capacity.

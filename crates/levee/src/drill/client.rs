@@ -15,7 +15,7 @@ use super::account::{Account, Part};
 use super::crowd::{Fair, Tally, gather};
 use super::names::{Found, look_up};
 use super::report::{Report, Seen, with_port};
-use super::visit::{Ground, Guide, Print, look_at, since};
+use super::visit::{Ground, Guide, Print, look_first, since};
 use crate::admin_client;
 use crate::way::Authorities;
 
@@ -55,6 +55,7 @@ pub async fn drill(
 ) -> Result<Report, String> {
     let authorities = Authorities::read(wanted.authorities.as_deref())?;
     let invitation = admin_client::begin_drill(admin, wanted.length, wanted.rate).await?;
+    let began = Instant::now();
     let (guides, guide) = watch::channel(Guide::default());
     let ground = Ground {
         invitation: Arc::new(invitation),
@@ -77,7 +78,6 @@ pub async fn drill(
         rate: wanted.rate,
     };
     let (stop, stopped) = watch::channel(false);
-    let began = Instant::now();
     let crowd = tokio::spawn(gather(fair, stopped));
     let mut watcher = Watcher::new(admin, guides);
     watcher.watch(interrupted).await;
@@ -126,7 +126,7 @@ async fn look_around_within(
 async fn look_around(ground: &Ground, wanted: &Wanted) -> Result<Vec<(String, Print)>, String> {
     let mut pages = Vec::new();
     for path in &wanted.paths {
-        let print = look_at(ground, path).await;
+        let print = look_first(ground, path).await;
         let print = print.map_err(|error| format!("{path} cannot be rehearsed: {error}"))?;
         pages.push((path.clone(), print));
     }

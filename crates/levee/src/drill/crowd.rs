@@ -104,8 +104,10 @@ impl Tally {
     }
 
     fn note(&mut self, outcome: Outcome, took: Duration, at: Duration) {
-        self.visits += 1;
+        // No part of the drill any more, and nobody's fault.
+        self.visits += u64::from(outcome != Outcome::TooLate);
         match outcome {
+            Outcome::TooLate => {}
             Outcome::Here(Body::Same) => self.here += 1,
             Outcome::Here(Body::Different) => {
                 self.here += 1;
@@ -168,6 +170,7 @@ mod tests {
         };
         tally.note(failed, second, third);
         tally.note(Outcome::AboveShare, second, third);
+        tally.note(Outcome::TooLate, second, third);
         let helper = &tally.helpers[&alias];
         assert_eq!((tally.visits, tally.here, tally.above_share), (5, 1, 1));
         assert_eq!((helper.visits, helper.different), (3, 1));

@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use levee_proxy::DRILL_FIELD;
+use levee_proxy::{DRILL_FIELD, DRILL_LOOK};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -70,6 +70,8 @@ pub(super) enum Outcome {
     Here(Body),
     /// The site answered that the drill is above its part of the link.
     AboveShare,
+    /// The site answered that the drill is over.
+    TooLate,
     /// A rescue server answered under this alias.
     Helped { alias: String, body: Body },
     /// A rescue server, or none where it is the site, did not answer well.
@@ -116,14 +118,20 @@ struct Way {
     waited: Duration,
 }
 
-/// What the site itself shows at `path`.
+/// What the site itself shows at `path` when the drill begins. The site is told that it is its
+/// drill that looks, so that pages that fill its link are no crowd.
 ///
 /// # Errors
 /// Half a sentence: what came instead.
 ///
 /// Cancel safety: as [`visit`].
-pub(super) async fn look_at(ground: &Ground, path: &str) -> Result<Print, String> {
-    match get(ground, ground.site(), path, None).await? {
+pub(super) async fn look_first(ground: &Ground, path: &str) -> Result<Print, String> {
+    let key = format!("{}{DRILL_LOOK}", ground.invitation.key);
+    look_at(ground, path, Some(&key)).await
+}
+
+async fn look_at(ground: &Ground, path: &str, key: Option<&str>) -> Result<Print, String> {
+    match get(ground, ground.site(), path, key).await? {
         Answer {
             status: 200, print, ..
         } => Ok(print),
@@ -159,6 +167,7 @@ async fn walk(
             return Ok(Outcome::Here(body));
         }
         (429, _) => return Ok(Outcome::AboveShare),
+        (410, _) => return Ok(Outcome::TooLate),
         (302, Some(location)) => location,
         (status, _) => return Err(format!("the site answers {status}")),
     };
@@ -186,13 +195,14 @@ async fn walk(
 }
 
 /// A page may have changed since the drill began: only a body that is not what the site shows
-/// right now is a wrong one.
+/// right now is a wrong one. This look counts like any visitor's: where each visit needs one, the
+/// drill must give way.
 async fn compare(
     ground: &Ground,
     path: &str,
     (expected, seen): (Print, Print),
 ) -> Result<Body, String> {
-    if seen == expected || seen == look_at(ground, path).await? {
+    if seen == expected || seen == look_at(ground, path, None).await? {
         return Ok(Body::Same);
     }
     Ok(Body::Different)

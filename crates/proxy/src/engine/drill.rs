@@ -3,7 +3,11 @@
 //! Everybody else is served as if there were no drill. What decides about a drill's visitor is a
 //! Gate of its own, which is told of an SOS with a small part of the link; so a drill rehearses the
 //! very arithmetic of a rescue, and can never use more than that part. A key that is not that of
-//! the present drill is no key: who shows it is a visitor like all others.
+//! the present drill is no key: who shows it is a visitor like all others. Who shows that of the
+//! last drill was under way when it ended, and is told so in a few bytes: he would be the very
+//! crowd that the drill was not.
+//!
+//! What a drill causes is counted apart, also what its rescue servers fetch: it is no crowd.
 
 use std::sync::Arc;
 
@@ -13,24 +17,38 @@ use levee_vocab::{FetchKey, Timestamp};
 use super::Core;
 use super::serve::{Served, Visit};
 use super::work::Work;
-use crate::answer::{Answer, Body, Kind};
+use crate::answer::{Answer, Body, Cause, Kind};
 use crate::connection::Connection;
 use crate::redirect::Redirects;
-use crate::request::Request;
+use crate::request::{DRILL_LOOK, Request};
 use crate::response::{Closing, Plain};
 
 /// What a core knows of our drill, if there is one.
 #[derive(Debug)]
 pub(crate) struct Drill {
     key: Option<FetchKey>,
+    /// That of the drill before, while there is none.
+    last_key: Option<FetchKey>,
     gate: Gate,
     redirects: Redirects,
+}
+
+/// What becomes of a visitor of a drill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// As in a rescue.
+    Visit(Verdict),
+    /// He sees what the site shows.
+    Look,
+    /// His drill is over.
+    Late,
 }
 
 impl Drill {
     pub fn new(limits: GateLimits) -> Self {
         Self {
             key: None,
+            last_key: None,
             gate: Gate::new(limits),
             redirects: Redirects::default(),
         }
@@ -39,7 +57,12 @@ impl Drill {
     /// Decides by `plan` from now on.
     pub fn adopt(&mut self, now: Timestamp, plan: &RoutePlan, share: f64) {
         let drill = plan.drill.as_ref();
-        self.key = drill.map(|drill| drill.key);
+        let key = drill.map(|drill| drill.key);
+        self.last_key = match key {
+            Some(_) => None,
+            None => self.key.or(self.last_key),
+        };
+        self.key = key;
         self.redirects = Redirects::of(drill.map(|drill| &drill.redirect));
         let redirect = drill.map(|drill| drill.redirect.clone());
         let as_in_need = RoutePlan {
@@ -55,13 +78,28 @@ impl Drill {
     /// What becomes of a visitor of the drill; none for everybody else, and for what could not be
     /// redirected in a rescue either. Whoever gets one is nobody's visitor: however often a drill
     /// asks for a page, it does not become hot.
-    pub fn verdict(
+    pub(super) fn part(
         &mut self,
         now: Timestamp,
         request: &Request<'_, '_>,
         ask: &Ask,
-    ) -> Option<Verdict> {
-        if !self.is_visit(request) || ask.redirectable == Redirectability::Never {
+    ) -> Option<Part> {
+        let shown = request.fields.drill_key?;
+        let (shown, is_look) = match shown.strip_suffix(DRILL_LOOK.as_bytes()) {
+            Some(shown) => (shown, true),
+            None => (shown, false),
+        };
+        let is_key = |key: &FetchKey| key.matches(shown);
+        if self.last_key.as_ref().is_some_and(is_key) {
+            return Some(Part::Late);
+        }
+        if !self.key.as_ref().is_some_and(is_key) {
+            return None;
+        }
+        if is_look {
+            return Some(Part::Look);
+        }
+        if ask.redirectable == Redirectability::Never {
             return None;
         }
         let ask = Ask {
@@ -72,13 +110,15 @@ impl Drill {
             ),
             ..ask.clone()
         };
-        Some(self.gate.decide(now, &ask))
+        Some(Part::Visit(self.gate.decide(now, &ask)))
     }
 
-    fn is_visit(&self, request: &Request<'_, '_>) -> bool {
-        match (&self.key, request.fields.drill_key) {
-            (Some(key), Some(shown)) => key.matches(shown),
-            (None, _) | (_, None) => false,
+    /// Why a response of this kind is wanted. While there is a drill there is no rescue, so all
+    /// that rescue servers fetch is for its visitors.
+    pub fn cause_of(&self, kind: Kind) -> Cause {
+        match (kind == Kind::Fetch, &self.key) {
+            (true, Some(_)) => Cause::Drill,
+            (true, None) | (false, _) => Cause::Visitors,
         }
     }
 }
@@ -90,23 +130,30 @@ impl Core {
         &mut self,
         connection: &mut Connection,
         request: &Request<'_, '_>,
-        visit: &Visit,
-        (work, verdict): (Work, Verdict),
+        visit: Visit,
+        (work, part): (Work, Part),
     ) -> Served {
-        match verdict {
-            Verdict::Serve => {
-                self.gate.note_direct(self.now, work.bytes());
-                self.answer(connection, request, visit, work)
+        let visit = Visit {
+            cause: Cause::Drill,
+            ..visit
+        };
+        let work = match part {
+            Part::Visit(Verdict::Redirect { target }) => {
+                let to = (target, work.bytes());
+                return self.redirect_drill(connection, request, &visit, to);
             }
-            Verdict::Redirect { target } => {
-                self.redirect_drill(connection, request, visit, (target, work.bytes()))
+            Part::Visit(Verdict::Serve) | Part::Look => {
+                self.gate.note_direct(self.now, work.bytes());
+                work
             }
             // No refusal: those are counted as visitors for whom there was no room.
-            Verdict::Wait | Verdict::Refuse | Verdict::PutOff => {
-                let answer = Work::Plain(Plain::new(429));
-                self.answer(connection, request, visit, answer)
+            Part::Visit(Verdict::Wait | Verdict::Refuse | Verdict::PutOff) => {
+                Work::Plain(Plain::new(429))
             }
-        }
+            //= RFC 9110 section 15.5.11: "access to the target resource is no longer available"
+            Part::Late => Work::Plain(Plain::new(410)),
+        };
+        self.answer(connection, request, &visit, work)
     }
 
     fn redirect_drill(

@@ -112,8 +112,7 @@ impl Engine {
         let turn = match answer.write(socket, piece) {
             Ok(Sent::Bytes(bytes)) => {
                 *segments += charge(answer, lease, packets, bytes as u64);
-                let (kind, visitor) = (answer.kind, answer.visitor);
-                self.core.note_sent(kind, visitor, bytes as u64);
+                self.core.note_sent(answer, bytes as u64);
                 match answer.ready() {
                     0 => Turn::Empty,
                     _ if goes_on(answer, bytes as u64) => Turn::GoOn,

@@ -4,7 +4,7 @@ use levee_control::Comeback;
 
 use super::Core;
 use super::serve::{Served, Visit};
-use crate::answer::{After, Answer, Body, Kind};
+use crate::answer::{After, Answer, Body, Cause, Kind};
 use crate::connection::Connection;
 use crate::pacer::{Packets, SEGMENT_BYTES};
 use crate::redirect::write_refusal;
@@ -93,6 +93,7 @@ impl Core {
         let visit = Visit {
             began: self.now,
             kind: Kind::Own,
+            cause: Cause::Visitors,
             comeback: Comeback::None,
             closing: Closing::Close,
             overhead: self.overhead(connection),

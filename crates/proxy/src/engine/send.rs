@@ -64,7 +64,7 @@ impl Core {
         }
         match answer.write(&mut connection.socket, u64::MAX) {
             Ok(Sent::Bytes(bytes)) => {
-                self.note_sent(answer.kind, answer.visitor, bytes as u64);
+                self.note_sent(answer, bytes as u64);
                 match answer.is_out() {
                     true => self.finish(connection),
                     false => Go::On,
@@ -139,7 +139,8 @@ impl Core {
     }
 
     /// Counts bytes that were sent.
-    pub(super) fn note_sent(&self, kind: Kind, visitor: Visitor, bytes: u64) {
+    pub(super) fn note_sent(&self, answer: &Answer, bytes: u64) {
+        let (kind, visitor) = (answer.kind, answer.visitor);
         let counters = &self.counters;
         if !kind.is_sent() {
             return;
@@ -153,9 +154,11 @@ impl Core {
         match kind {
             Kind::Own | Kind::Look | Kind::Refusal | Kind::PuttingOff => {
                 counters.own_bytes.add(bytes);
+                counters.note_cause(answer.cause, bytes);
             }
             Kind::Fetch => {
                 counters.own_bytes.add(bytes);
+                counters.note_cause(answer.cause, bytes);
                 counters.fetch_bytes.add(bytes);
             }
             Kind::Redirect { slot } => {

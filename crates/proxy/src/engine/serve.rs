@@ -21,7 +21,7 @@ use super::refuse::packets_of;
 use super::way_back::Hearing;
 use super::work::Work;
 use super::{Core, Settled};
-use crate::answer::{After, Answer, Body, Kind};
+use crate::answer::{After, Answer, Body, Cause, Kind};
 use crate::connection::{Connection, Granted, Introduction, Phase};
 use crate::request::{BodyLength, Expectation, Request, Scheme, Upgrade, Version};
 use crate::response::Closing;
@@ -44,6 +44,7 @@ pub(super) enum Served {
 pub(super) struct Visit {
     pub began: Timestamp,
     pub kind: Kind,
+    pub cause: Cause,
     /// What the request says of where it has been.
     pub comeback: Comeback,
     pub closing: Closing,
@@ -74,6 +75,7 @@ impl Core {
         let visit = Visit {
             began: granted.as_ref().map_or(self.now, |granted| granted.since),
             kind,
+            cause: self.drill.cause_of(kind),
             comeback,
             closing: self.closing(request),
             overhead: match &granted {
@@ -87,8 +89,8 @@ impl Core {
             Some(Granted { verdict, .. }) => verdict,
             None => {
                 let mut ask = self.ask(&visit, &work, request, &route);
-                if let Some(verdict) = self.drill.verdict(self.now, request, &ask) {
-                    return self.serve_drill(connection, request, &visit, (work, verdict));
+                if let Some(part) = self.drill.part(self.now, request, &ask) {
+                    return self.serve_drill(connection, request, visit, (work, part));
                 }
                 let block = self.find_visitor(connection, request, kind, &mut ask);
                 self.note_arrival(connection, request, &visit, (&route, &ask));
@@ -335,6 +337,7 @@ impl Core {
     ) {
         answer.began = visit.began;
         answer.visitor = connection.visitor;
+        answer.cause = visit.cause;
         if answer.is_crawlers_fetch() {
             self.crawlers.fetches += 1;
         }
