@@ -127,6 +127,23 @@ impl fmt::Display for DrillEnd {
     }
 }
 
+impl DrillEnd {
+    /// What the operator of the site can do about it; none where the drill had all its time.
+    pub const fn way_out(&self) -> Option<&'static str> {
+        match self {
+            Self::Over => None,
+            Self::Stopped(stop) => Some(stop.way_out()),
+            Self::Crowd => Some(
+                "drill again in a quiet hour; if nobody came, link.rate is too small for your pages",
+            ),
+            Self::Called(_) => Some("drill again when it is helped"),
+            Self::Declined(_) => Some("ask its operator, or drill again in a quiet hour"),
+            Self::Alone => Some("see what each member said"),
+            Self::Drain => Some("drill again when the server runs and is a member"),
+        }
+    }
+}
+
 impl DrillStop {
     /// The stop in words.
     pub const fn why(self) -> &'static str {
@@ -135,6 +152,16 @@ impl DrillStop {
             Self::Client => "whoever began it has seen enough",
             Self::ClientLost => "whoever began it is gone",
             Self::Reload => "the settings were read anew",
+        }
+    }
+
+    /// What the operator of the site can do about it.
+    pub const fn way_out(self) -> &'static str {
+        match self {
+            Self::Operator => "drill again when nobody minds",
+            Self::Client => "drill again, for longer",
+            Self::ClientLost => "let the command run to its end",
+            Self::Reload => "drill again",
         }
     }
 }

@@ -15,6 +15,7 @@
 mod account;
 mod client;
 mod crowd;
+mod findings;
 mod ledger;
 mod names;
 mod office;

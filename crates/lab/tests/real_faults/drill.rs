@@ -7,7 +7,7 @@ use levee_lab::processes::levee_beside;
 use serde_json::Value;
 
 use crate::crowd::{Crowd, assert_nobody_is_led_astray};
-use crate::stage::{ALICE, BOB, Draft, NEWS, Place, RUSH, Town, body_of, page};
+use crate::stage::{ALICE, BOB, Draft, INTERVAL, NEWS, Place, RUSH, Town, body_of, page};
 
 /// The site that rehearses; its link has room for a drill of twenty visits a second.
 const PRESS: Draft = Draft {
@@ -31,10 +31,14 @@ struct Drill(Option<Child>);
 
 impl Drill {
     fn begin(site: &Place, time: &str, rate: &str) -> Self {
-        let (first, second) = (page(0), page(1));
+        Self::of(site, time, rate, &[&page(0), &page(1)])
+    }
+
+    fn of(site: &Place, time: &str, rate: &str, pages: &[&str]) -> Self {
+        let paths = pages.iter().flat_map(|page| ["--path", page]);
         let child = Command::new(levee_beside().unwrap())
             .args(["drill", "--json", "--time", time, "--rate", rate])
-            .args(["--path", &first, "--path", &second])
+            .args(paths)
             .args(["--admin", &site.admin.to_string()])
             .stdout(Stdio::piped())
             .spawn();
@@ -112,6 +116,37 @@ fn a_drill_ends_by_itself_and_no_real_visitor_notices() {
     all_is_over([&news, &alice, &bob]);
 }
 
+/// Waits until `site` has measured what came after its drill, whose state must have stayed.
+fn is_left_in_peace(site: &Place) {
+    let uptime = |status: &Value| status["uptime"].as_f64().unwrap();
+    let until = uptime(&site.status()) + 3.0 * INTERVAL.as_secs_f64();
+    site.wait("the time after the drill", |status| uptime(status) > until);
+    let log = site.log();
+    assert!(!log.contains("state changed"), "{log}");
+}
+
+#[test]
+fn large_pages_on_a_small_link_are_no_crowd() {
+    let (_town, news, alice, bob) = cast(&NEWS);
+    // A second of the link, for the drill and for each rescue server that fetches it.
+    fs::write(news.home.join("public/large.txt"), vec![b'x'; 40_000]).unwrap();
+    let drill = Drill::of(&news, "5s", "2/s", &[&page(0), "/large.txt"]);
+    let (_, report) = drill.report();
+    assert_eq!(ended(&report), "its time is over", "{report:#}");
+    assert!(report["first_helped"].is_number(), "{report:#}");
+    is_left_in_peace(&news);
+    all_is_over([&news, &alice, &bob]);
+}
+
+#[test]
+fn who_still_comes_when_a_drill_is_over_is_no_crowd() {
+    let (_town, news, alice, bob) = cast(&NEWS);
+    let (_, report) = Drill::begin(&news, "3s", "30/s").report();
+    assert_eq!(ended(&report), "its time is over", "{report:#}");
+    is_left_in_peace(&news);
+    all_is_over([&news, &alice, &bob]);
+}
+
 #[test]
 fn any_member_ends_a_drill_for_all() {
     let (_town, news, alice, bob) = cast(&PRESS);
@@ -126,6 +161,11 @@ fn any_member_ends_a_drill_for_all() {
     assert!(!status.success());
     assert!(
         ended(&report).starts_with("bob.localhost ended its part"),
+        "{report:#}"
+    );
+    let cut_short = "the drill was over before its time: bob.localhost";
+    assert!(
+        report["findings"].to_string().contains(cut_short),
         "{report:#}"
     );
     all_is_over([&news, &alice, &bob]);

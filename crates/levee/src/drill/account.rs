@@ -28,6 +28,8 @@ pub struct Account {
     pub running: bool,
     /// Why it is over, in words; none while it is under way.
     pub ended: Option<String>,
+    /// What to do about it, where it was over before its time.
+    pub way_out: Option<String>,
     /// Everybody who was asked, in this order.
     pub members: Vec<Member>,
 }

@@ -68,6 +68,7 @@ impl Ledger {
             Reason::DrillEnded { why } => {
                 self.account.running = false;
                 self.account.ended = Some(why.to_string());
+                self.account.way_out = why.way_out().map(str::to_owned);
             }
             Reason::Asked { site, free } => {
                 let asked_ms = milliseconds(now.since(self.began));
@@ -207,6 +208,7 @@ mod tests {
         let account = ledger.account();
         assert!(!account.running);
         assert_eq!(account.ended.as_deref(), Some("its time is over"));
+        assert_eq!(account.way_out, None);
         let Part::Helps {
             answer_ms, left, ..
         } = &account.members[0].part
@@ -218,6 +220,15 @@ mod tests {
             why: "it refused".to_owned(),
         };
         assert_eq!(account.members[1].part, absent);
+    }
+
+    #[test]
+    fn the_account_says_what_to_do_about_a_drill_that_had_not_all_its_time() {
+        let mut ledger = begun();
+        let why = DrillEnd::Crowd;
+        ledger.note(at(101), &Reason::DrillEnded { why });
+        let way_out = ledger.account().way_out.clone().unwrap_or_default();
+        assert!(way_out.starts_with("drill again"), "{way_out}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::account::{Account, Member, Part};
 use super::client::Wanted;
 use super::crowd::{Helper, Tally};
+use super::findings::{ended, findings};
 
 /// See the file header.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -95,13 +96,12 @@ impl Report {
             .map(|member| MemberReport::new(member, tally))
             .collect();
         let offered: u64 = members.iter().map(|member| member.rate).sum();
-        let ended = account.ended.clone();
         Self {
             site: seen.site.to_owned(),
             rate: wanted.rate,
             seconds: wanted.length.as_secs(),
             lasted: seen.lasted.as_secs_f64(),
-            ended: ended.unwrap_or_else(|| "the server does not answer any more".to_owned()),
+            ended: ended(account).to_owned(),
             first_helped: tally.first_helped.map(|time| time.as_secs_f64()),
             visits: tally.visits,
             answered_here: tally.here,
@@ -182,84 +182,6 @@ pub(super) fn with_port(alias: &str) -> String {
     match alias.contains(':') {
         true => alias.to_owned(),
         false => format!("{alias}:80"),
-    }
-}
-
-fn findings(seen: &Seen<'_>, members: &[MemberReport]) -> Vec<String> {
-    let (account, tally) = (seen.account, seen.tally);
-    let mut found = Vec::new();
-    if account.members.is_empty() {
-        found
-            .push("nobody was there to be asked: see who is registered, `levee status`".to_owned());
-    }
-    for (member, report) in account.members.iter().zip(members) {
-        of_member(member, report, seen, &mut found);
-    }
-    if tally.above_share > 0 {
-        found.push(format!(
-            "{} visits were above the tenth of the link that a drill may use: drill with fewer \
-             visits a second, or smaller pages",
-            count(tally.above_share)
-        ));
-    }
-    if tally.left_out > 0 {
-        found.push(format!(
-            "{} visits were left out: so many others were still waiting",
-            count(tally.left_out)
-        ));
-    }
-    if tally.different_here > 0 {
-        found.push(format!(
-            "{} visits saw a page that differs each time: a drill can say nothing about its bytes",
-            count(tally.different_here)
-        ));
-    }
-    for (why, number) in &tally.failures_here {
-        found.push(format!("{} visits failed: {why}", count(*number)));
-    }
-    found
-}
-
-fn of_member(member: &Member, report: &MemberReport, seen: &Seen<'_>, found: &mut Vec<String>) {
-    let site = &member.site;
-    match &member.part {
-        Part::Asked => {}
-        Part::Absent { why } => found.push(format!("{site}: {why}{}", way_out(why))),
-        Part::Helps { alias, left, .. } => {
-            let alias = with_port(alias);
-            if let Some(why) = left {
-                found.push(format!("{site} left the drill: {why}"));
-            }
-            if let Some(trouble) = seen.names.get(&alias) {
-                found.push(format!("{site}: {trouble}"));
-            }
-            let failures = seen.tally.helpers.get(&alias);
-            for (why, number) in failures.iter().flat_map(|helper| &helper.failures) {
-                let number = count(*number);
-                found.push(format!(
-                    "{site}: {number} visits failed: {why}{}",
-                    way_out(why)
-                ));
-            }
-            if report.different > 0 {
-                found.push(format!(
-                    "{site}: {} visits saw other bytes than this site shows: a page that differs \
-                     by visitor must say `Cache-Control: private`",
-                    count(report.different)
-                ));
-            }
-        }
-    }
-}
-
-/// What an operator can do about it.
-fn way_out(why: &str) -> &'static str {
-    if why.contains("cannot be reached") {
-        " (is its port open in every firewall on the way?)"
-    } else if why == "it refused" {
-        " (it has no time now, or its setting community.drills is false)"
-    } else {
-        ""
     }
 }
 
