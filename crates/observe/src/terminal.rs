@@ -10,6 +10,9 @@ use crate::html::plain;
 use crate::status::{Peer, Status};
 use crate::words::{self, Mood};
 
+/// Most candidates that `levee status` names; its JSON has them all.
+const CANDIDATES_MAX: usize = 5;
+
 /// Right end of the link's bar, as a load level.
 const SCALE_MAX: f64 = 1.25;
 
@@ -85,6 +88,7 @@ pub fn render_status_text(status: &Status) -> String {
             plain(&status.registry.refusal)
         ));
     }
+    lines.extend(candidates(status));
     if !status.help.state_trouble.is_empty() {
         lines.push(format!(
             "Nobody can be helped: {}",
@@ -95,6 +99,27 @@ pub fn render_status_text(status: &Status) -> String {
         lines.push(decision_line(decision.at, &decision.text));
     }
     lines.join("\n") + "\n"
+}
+
+/// Whom a site of a community could ask for help, best first.
+fn candidates(status: &Status) -> Option<String> {
+    if status.registry.address.is_empty() {
+        return None;
+    }
+    let known = status.candidates.iter().take(CANDIDATES_MAX);
+    let known: Vec<String> = known
+        .map(|(site, free)| format!("{} ({})", plain(site), words::rate(*free)))
+        .collect();
+    let more = match status.candidates.len().saturating_sub(known.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(match known.is_empty() {
+        true => {
+            "Nobody could be asked for help: no other member is known that has room.".to_owned()
+        }
+        false => format!("Could be asked for help: {}{more}.", known.join(", ")),
+    })
 }
 
 fn peer_text(peer: &Peer) -> String {

@@ -128,6 +128,24 @@ fn a_site_that_is_overrun_does_not_say_that_it_carries_its_visitors() {
 }
 
 #[test]
+fn the_status_says_who_could_be_asked() {
+    let mut status = Status::default();
+    assert!(!render_status_text(&status).contains("asked for help"));
+    status.registry.address = "127.0.0.1:7070".to_owned();
+    status.registry.connected = true;
+    let nobody = "Nobody could be asked for help: no other member is known that has room.\n";
+    assert!(render_status_text(&status).contains(nobody));
+    status.candidates = vec![
+        ("b.example".to_owned(), 400_000),
+        ("c.example".to_owned(), 9_000),
+    ];
+    let both = "Could be asked for help: b.example (400.0 kB/s), c.example (9.0 kB/s).\n";
+    assert!(render_status_text(&status).contains(both), "{status:?}");
+    status.candidates.resize(7, ("d.example".to_owned(), 1));
+    assert!(render_status_text(&status).contains(" and 2 more.\n"));
+}
+
+#[test]
 fn the_status_is_the_same_after_its_json() {
     let status = sample("sos.json");
     let json = status.to_json();
