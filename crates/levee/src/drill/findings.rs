@@ -1,7 +1,7 @@
 //! What a drill has found to mend, a sentence each, with the way out.
 //!
-//! No sentence claims what was not tried: a drill that was cut short is a finding of its own, and so
-//! is each member that took part and saw no visit.
+//! No sentence claims what was not tried: a drill that was cut short is a finding of its own, and
+//! so is each member that took part and saw no visit.
 
 use levee_observe::words::count;
 
