@@ -156,7 +156,7 @@ impl Tokenizer {
     fn step(&mut self, rest: &[u8], sink: &mut impl TagSink) -> usize {
         match self.state {
             State::Text => self.text(rest, sink),
-            State::TagOpen(kind) => self.tag_open(rest[0], kind),
+            State::TagOpen(kind) => self.tag_open(rest[0], kind, sink),
             State::TagName => self.tag_name(rest[0], sink),
             State::Attributes(place) => self.attributes(rest[0], place, sink),
             State::Value(quote) => self.value(rest, quote, sink),
@@ -195,12 +195,17 @@ impl Tokenizer {
     }
 
     fn tell_text(&self, text: &[u8], sink: &mut impl TagSink) {
+        self.tell_text_at(text, self.at, sink);
+    }
+
+    /// `text` stands at `at`: what looked like the beginning of markup, and was none, is told late.
+    fn tell_text_at(&self, text: &[u8], at: u64, sink: &mut impl TagSink) {
         if self.text == TextUse::Style && !text.is_empty() {
-            sink.style(text, self.at);
+            sink.style(text, at);
         }
     }
 
-    fn tag_open(&mut self, byte: u8, kind: TagKind) -> usize {
+    fn tag_open(&mut self, byte: u8, kind: TagKind, sink: &mut impl TagSink) -> usize {
         if byte.is_ascii_alphabetic() {
             self.tag.begin(kind);
             return self.go(State::TagName, 0);
@@ -209,7 +214,10 @@ impl Tokenizer {
             (TagKind::Start, b'!') => self.go(State::Declaration, 1),
             (TagKind::Start, b'/') => self.go(State::TagOpen(TagKind::End), 1),
             (TagKind::Start, b'?') => self.go(State::Bogus, 1),
-            (TagKind::Start, _) => self.go(State::Text, 0),
+            (TagKind::Start, _) => {
+                self.tell_text_at(b"<", self.tag.at, sink);
+                self.go(State::Text, 0)
+            }
             (TagKind::End, b'>') => self.go(State::Text, 1),
             (TagKind::End, _) => self.go(State::Bogus, 0),
         }
@@ -352,6 +360,10 @@ impl Tokenizer {
                 }
                 bytes
             }
+            Heard::NoMarkup => {
+                self.tell_text_at(self.raw.held(), self.tag.at, sink);
+                0
+            }
             Heard::EndTag => {
                 self.tag.begin(TagKind::End);
                 for byte in self.raw.name() {
@@ -402,9 +414,15 @@ impl Tokenizer {
 
     fn cdata(&mut self, rest: &[u8], brackets: u8, sink: &mut impl TagSink) -> usize {
         match rest[0] {
-            b']' => self.go(State::Cdata(brackets.saturating_add(1).min(2)), 1),
+            b']' if brackets == 2 => {
+                self.tell_text_at(b"]", self.at - 2, sink);
+                1
+            }
+            b']' => self.go(State::Cdata(brackets + 1), 1),
             b'>' if brackets == 2 => self.go(State::Text, 1),
             _ => {
+                let held = &b"]]"[..usize::from(brackets)];
+                self.tell_text_at(held, self.at - u64::from(brackets), sink);
                 let end = memchr2(b']', b'>', &rest[1..]).map_or(rest.len(), |end| end + 1);
                 self.tell_text(&rest[..end], sink);
                 self.go(State::Cdata(0), end)

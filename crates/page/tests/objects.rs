@@ -211,6 +211,23 @@ fn broken_tags_are_read_as_browsers_read_them() {
 }
 
 #[test]
+fn what_looks_like_the_beginning_of_markup_in_a_style_sheet_is_a_part_of_it() {
+    check_page(
+        "<style>@import 'a<b'; @import 'c</stY-d'; @import 'e</'; @import '<!--</styles>f'</style>\
+         <svg><style>@import 'g< h'; <![CDATA[ @import 'i]j'; @import 'k]]]l' ]]></style></svg>",
+        &[
+            "/news/a%3Cb",
+            "/news/c%3C/stY-d",
+            "/news/e%3C/",
+            "/news/%3C!--%3C/styles%3Ef",
+            "/news/g%3C%20h",
+            "/news/i]j",
+            "/news/k]]]l",
+        ],
+    );
+}
+
+#[test]
 fn style_is_looked_at_wherever_it_stands() {
     check_page(
         "<style>@import 'a.css'; b { background: url(b.png) }</style>\

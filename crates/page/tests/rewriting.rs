@@ -55,6 +55,13 @@ fn embedded_links_to_the_server_of_the_page_lose_its_name() {
 }
 
 #[test]
+fn links_in_styles_that_have_the_beginning_of_markup_in_them_stay() {
+    check_kept("<style>@import 'https<://www.example.org/s'</style>");
+    check_kept("<style>@import 'https://www.exa</style.org/s'</style >");
+    check_kept("<svg><style>@import 'https:< //www.example.org/s'</style></svg>");
+}
+
+#[test]
 fn links_in_styles_lose_it_too() {
     check(
         "<style>a{b:url(https://www.example.org/a.png)}</style><p style='b:url(//www.example.org/b.png)'>",

@@ -17,7 +17,13 @@ pub struct RawText {
     /// Dashes right before, for `-->`.
     dashes: u8,
     seen: Name,
+    /// What was taken for markup since `<`, as far as it fits; what may be an end tag does.
+    held: [u8; HELD_BYTES_MAX],
+    held_bytes: usize,
 }
+
+/// Of the longest that may be an end tag: `</noframes`.
+const HELD_BYTES_MAX: usize = 10;
 
 /// What was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub enum Heard {
     Text(usize),
     /// So many bytes that may be markup. They begin with `<` if a tag may begin with them.
     Markup(usize),
+    /// What was taken for markup since the last `<` is text: [`RawText::held`].
+    NoMarkup,
     /// The element's own end tag; what follows its name was not read.
     EndTag,
 }
@@ -71,6 +79,8 @@ impl RawText {
             escape: Escape::None,
             dashes: 0,
             seen: Name::new(),
+            held: [0; HELD_BYTES_MAX],
+            held_bytes: 0,
         }
     }
 
@@ -88,8 +98,31 @@ impl RawText {
         self.element
     }
 
+    /// What was taken for markup since the last `<`. Of a script it may be cut.
+    pub fn held(&self) -> &[u8] {
+        &self.held[..self.held_bytes]
+    }
+
     /// Reads on. `rest` is not empty.
     pub fn read(&mut self, rest: &[u8]) -> Heard {
+        let heard = self.step(rest);
+        if let Heard::Markup(bytes) = heard {
+            self.hold(&rest[..bytes]);
+        }
+        heard
+    }
+
+    fn hold(&mut self, markup: &[u8]) {
+        if markup.starts_with(b"<") {
+            self.held_bytes = 0;
+        }
+        let room = &mut self.held[self.held_bytes..];
+        let bytes = markup.len().min(room.len());
+        room[..bytes].copy_from_slice(&markup[..bytes]);
+        self.held_bytes += bytes;
+    }
+
+    fn step(&mut self, rest: &[u8]) -> Heard {
         match self.part {
             Part::Text => self.text(rest),
             Part::LessThan => self.less_than(rest[0]),
@@ -129,6 +162,11 @@ impl RawText {
         Heard::Markup(used)
     }
 
+    fn no_markup(&mut self) -> Heard {
+        self.part = Part::Text;
+        Heard::NoMarkup
+    }
+
     fn less_than(&mut self, byte: u8) -> Heard {
         let is_script = self.element == b"script";
         self.seen.clear();
@@ -136,7 +174,7 @@ impl RawText {
             (b'/', _) => self.go(Part::EndName, 1),
             (b'!', Escape::None) if is_script => self.go(Part::CommentOpen(0), 1),
             (b'a'..=b'z' | b'A'..=b'Z', Escape::Once) => self.go(Part::StartName, 0),
-            (_, Escape::None | Escape::Once | Escape::Twice) => self.go(Part::Text, 0),
+            (_, Escape::None | Escape::Once | Escape::Twice) => self.no_markup(),
         }
     }
 
@@ -147,7 +185,7 @@ impl RawText {
                 (self.escape, self.dashes) = (Escape::Once, 2);
                 self.go(Part::Text, 1)
             }
-            (_, _) => self.go(Part::Text, 0),
+            (_, _) => self.no_markup(),
         }
     }
 
@@ -160,16 +198,19 @@ impl RawText {
             self.escape = Escape::Twice;
             return self.go(Part::Text, 1);
         }
-        self.go(Part::Text, 0)
+        self.no_markup()
     }
 
     fn end_name(&mut self, byte: u8) -> Heard {
         if byte.is_ascii_alphabetic() {
             self.seen.push(byte);
-            return Heard::Markup(1);
+            return match self.element.starts_with(self.seen.bytes()) {
+                true => Heard::Markup(1),
+                false => self.no_markup(),
+            };
         }
         if !ends_name(byte) || self.seen.bytes() != self.element {
-            return self.go(Part::Text, 0);
+            return self.no_markup();
         }
         if self.escape == Escape::Twice {
             self.escape = Escape::Once;
