@@ -118,6 +118,19 @@ mod tests {
             Self(place)
         }
 
+        /// A site that orders certificates and serves its own zone.
+        fn with_zone() -> Self {
+            let dns =
+                "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
+            let stage = Self::new(&format!("{SITE}{COMMUNITY}{dns}[acme]\nagree = true\n"));
+            stage.write(
+                "zone",
+                "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
+                 ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n",
+            );
+            stage
+        }
+
         fn write(&self, name: &str, text: &str) {
             let path = self.0.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -167,14 +180,7 @@ mod tests {
 
     #[test]
     fn what_was_written_down_for_dns_and_certificates_is_looked_at_too() {
-        let dns =
-            "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
-        let stage = Stage::new(&format!("{SITE}{COMMUNITY}{dns}[acme]\nagree = true\n"));
-        stage.write(
-            "zone",
-            "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
-             ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n",
-        );
+        let stage = Stage::with_zone();
         let certificates = "state/certificates";
         let account = format!("{certificates}/account-acme-v02.api.letsencrypt.org-directory.json");
         stage.write("state/dns-serial-a.example", "; serial 7\n");
@@ -226,14 +232,7 @@ mod tests {
 
     #[test]
     fn files_that_nobody_reads_any_more_are_named_and_stop_nobody() {
-        let dns =
-            "[dns]\nlisten = \"127.0.0.1:5300\"\nzone_file = \"zone\"\nzone = \"a.example\"\n";
-        let stage = Stage::new(&format!("{SITE}{COMMUNITY}{dns}[acme]\nagree = true\n"));
-        stage.write(
-            "zone",
-            "$TTL 30\n@ IN SOA ns admin 1 3600 600 604800 30\n@ IN NS ns\n\
-             ns IN A 192.0.2.10\nwww IN A 192.0.2.10\n",
-        );
+        let stage = Stage::with_zone();
         stage.write("state/dns-serial-a.example", "; serial 7\n");
         let told = stage.told().unwrap();
         assert!(!told.contains(": note: "), "{told}");
