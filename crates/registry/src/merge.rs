@@ -4,10 +4,16 @@
 //! that have heard the same agree, in whatever order they heard it. A peer's word passes the same
 //! checks as that of a site: an address that may not be registered here does not come in by the
 //! back door.
+//!
+//! What is left of an entry's life is the peer's word alone, since it changes on the way. Where the
+//! site has signed for how long it is there, no peer can make that longer, or end it early: an
+//! entry that was forgotten here at once would make us leave out who is there, in the peer's place.
+
+use std::time::Duration;
 
 use levee_vocab::Timestamp;
 use levee_wire::mesh::{ToldEntry, ToldGone};
-use levee_wire::registry::Refusal;
+use levee_wire::registry::{Entry, Refusal};
 
 use crate::catalog::{Change, Held, Known, MEMORY, version_of};
 use crate::departed::{Departed, Parting};
@@ -45,7 +51,7 @@ impl Registry {
         if is_new && self.catalog.count() >= self.limits.entries_max {
             return Merged::Refused(Refusal::Full);
         }
-        let lifetime = entry.lifetime.min(self.limits.lifetime_max);
+        let lifetime = self.life_left(&entry, clock);
         Merged::News(Some(self.catalog.put(Held {
             site: entry.site,
             rescue: entry.rescue,
@@ -55,6 +61,20 @@ impl Registry {
             stamp: entry.stamp,
             proof: entry.proof,
         })))
+    }
+
+    /// How long an entry that a peer tells of lives on here. `clock` is in milliseconds since 1970,
+    /// as its stamp is where it is signed. The clocks of the site and of this machine may differ:
+    /// then the peer's word counts, as far as the site has asked for so much.
+    fn life_left(&self, entry: &Entry, clock: u64) -> Duration {
+        let limits = &self.limits;
+        let told = entry.lifetime.min(limits.lifetime_max);
+        let Some(proof) = &entry.proof else {
+            return told;
+        };
+        let asked = proof.asked.clamp(limits.lifetime_min, limits.lifetime_max);
+        let age = Duration::from_millis(clock.saturating_sub(entry.stamp));
+        told.max(asked.saturating_sub(age)).min(asked)
     }
 
     pub(crate) fn merge_gone(&mut self, now: Timestamp, clock: u64, told: ToldGone) -> Merged {

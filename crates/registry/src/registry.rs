@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::Timestamp;
-use levee_wire::registry::{Accusation, Entry, Farewell, Refusal, Reply, Request, Search};
+use levee_wire::registry::{Accusation, Entry, Farewell, Proof, Refusal, Reply, Request, Search};
 
 use crate::accusations::{Accusations, Heard};
 use crate::answers::select;
@@ -179,7 +179,9 @@ impl Registry {
         let known = self.catalog.known(&entry.site.host);
         let newest = known.map_or(0, |known| known.version().stamp);
         match known {
-            Some(Known::Here(held)) if held.owner != asker.address => return Err(Refusal::Taken),
+            Some(Known::Here(held)) if is_anothers(held, asker, entry.proof.as_ref()) => {
+                return Err(Refusal::Taken);
+            }
             // Said twice: its first answer was lost, or it says so to another registry as well.
             Some(Known::Here(held)) if entry.stamp > 0 && held.version() == version => {
                 return Ok((held.expires.since(now), None));
@@ -211,7 +213,7 @@ impl Registry {
         let Some(Known::Here(held)) = self.catalog.known(&farewell.site) else {
             return Ok(None);
         };
-        if held.owner != asker.address {
+        if is_anothers(held, asker, farewell.proof.as_ref()) {
             return Err(Refusal::Taken);
         }
         if farewell.stamp > 0 && farewell.stamp < held.stamp {
@@ -265,6 +267,14 @@ impl Registry {
             false => Err(Refusal::Full),
         }
     }
+}
+
+/// Whether somebody else has registered `held` than who speaks now. Which address that was may be a
+/// peer's word, and a site may move: who has signed both is the same, wherever it speaks from.
+fn is_anothers(held: &Held, asker: Asker, proof: Option<&Proof>) -> bool {
+    let proofs = held.proof.as_ref().zip(proof);
+    let is_same = proofs.is_some_and(|(before, now)| before.key == now.key);
+    held.owner != asker.address && !is_same
 }
 
 /// More than a person reads, and 100 kB of a status page.
