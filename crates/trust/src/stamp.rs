@@ -69,16 +69,24 @@ impl FromStr for UnixMillis {
     }
 }
 
-/// Gives stamps that always grow, even when the clock is set back.
+/// Gives stamps that always grow, even when the clock is set back a little.
+///
+/// Where it is set back by more than those who hear us take from the future they begin anew: it was
+/// wrong before, so nobody has taken what was signed meanwhile, or would take what comes after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stamps {
     last: UnixMillis,
 }
 
 impl Stamps {
-    /// The stamp of a message that is made at `now`: later than all before.
-    pub fn next(&mut self, now: UnixMillis) -> UnixMillis {
-        self.last = now.max(UnixMillis(self.last.0.saturating_add(1)));
+    /// The stamp of a message that is made at `now`: later than all before that count.
+    /// None is further from `now` than `ahead_max`.
+    pub fn next(&mut self, now: UnixMillis, ahead_max: Duration) -> UnixMillis {
+        let next = UnixMillis(self.last.0.saturating_add(1));
+        self.last = match next.since(now) > ahead_max {
+            true => now,
+            false => now.max(next),
+        };
         self.last
     }
 }
@@ -105,8 +113,22 @@ mod tests {
     #[test]
     fn stamps_grow_even_when_the_clock_goes_back() {
         let mut stamps = Stamps::default();
-        let given = [5, 5, 3, 9].map(|now| stamps.next(UnixMillis(now)).0);
+        let given = [5, 5, 3, 9].map(|now| stamps.next(UnixMillis(now), CLOCK_SKEW_MAX).0);
         assert_eq!(given, [5, 6, 7, 9]);
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_for_a_moment_spoils_no_stamp_after_it() {
+        let (now, wrong) = (UnixMillis(1_000_000), UnixMillis(u64::MAX));
+        let mut stamps = Stamps::default();
+        let given = [now, wrong, wrong, now, now].map(|clock| stamps.next(clock, CLOCK_SKEW_MAX));
+        assert_eq!(given, [now, wrong, wrong, now, UnixMillis(now.0 + 1)]);
+        // A minute is no more than clocks may differ by.
+        let ahead = now.after(CLOCK_SKEW_MAX);
+        let given = [ahead, now].map(|clock| stamps.next(clock, CLOCK_SKEW_MAX));
+        assert_eq!(given, [ahead, now]);
+        let given = [UnixMillis(ahead.0 - 1), now].map(|clock| stamps.next(clock, CLOCK_SKEW_MAX));
+        assert_eq!(given, [UnixMillis(ahead.0 - 1), ahead]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use levee_registry::RegistryLimits;
 use levee_trust::{CLOCK_SKEW_MAX, Deed, PublicKey, Purpose, Signature, Stale, UnixMillis, may};
 use levee_vocab::HostName;
 use levee_wire::registry::{Entry, Farewell, Proof, ProofWord};
@@ -16,7 +17,13 @@ use super::{Counterpart, Denied, Trust, unix_now};
 impl Trust {
     /// A stamp for a message of ours: later than all before.
     pub fn stamp(&self) -> UnixMillis {
-        self.stamps.with(|stamps| stamps.next(unix_now()))
+        let ahead_max = match self.is_closed() {
+            true => CLOCK_SKEW_MAX,
+            // There only registries look at stamps.
+            false => RegistryLimits::default().clock_ahead_max,
+        };
+        self.stamps
+            .with(|stamps| stamps.next(unix_now(), ahead_max))
     }
 
     /// Our entry with a fresh stamp; and a proof in a closed community.
