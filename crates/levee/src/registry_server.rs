@@ -41,7 +41,7 @@ use crate::community_socket;
 use crate::trust::{Trust, unix_now};
 pub use admin::serve_status;
 use connection::{Connection, End, Home};
-use peers::{OpenLink, Peers};
+use peers::{Holder, OpenLink, Peers};
 pub use status::StatusDesk;
 use tally::Tally;
 
@@ -166,7 +166,10 @@ enum Event {
     /// The name of a peer was looked up.
     PeerFound { peer: usize, addresses: Vec<IpAddr> },
     /// A peer has said who it is, and that there is a link already.
-    PeerKnown { peer: usize, registry: RegistryId },
+    PeerKnown {
+        peer: usize,
+        registry: (RegistryId, Holder),
+    },
     /// There is no link to a peer.
     PeerAway { peer: usize, trouble: String },
     /// Another registry has said who it is.
@@ -187,6 +190,7 @@ enum Event {
 /// A link that could be opened.
 struct Greeting {
     registry: RegistryId,
+    holder: Holder,
     side: Side,
     place: String,
     outbox: mpsc::Sender<Vec<u8>>,
@@ -221,7 +225,7 @@ struct Server {
     /// Links so far: their numbers.
     opened: u64,
     /// For the dialers.
-    linked: watch::Sender<BTreeSet<RegistryId>>,
+    linked: watch::Sender<BTreeSet<Holder>>,
     dialers: JoinSet<()>,
     address: String,
     begun: Timestamp,

@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::gate::{Gate, told};
+use super::peers::Holder;
 use super::pump::Pump;
 use super::tally::{Reason, Tally};
 use super::{Event, Greeting, Question, RegistryServerSettings, TOO_MANY};
@@ -124,6 +125,7 @@ impl Connection {
         let (answer, answered) = oneshot::channel();
         let greeting = Greeting {
             registry: hello.registry,
+            holder: Holder::of(hello.registry, self.asker),
             side: Side::Acceptor,
             place: self.address.to_string(),
             outbox,

@@ -19,6 +19,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use super::peers::Holder;
 use super::pump::{Pump, reader};
 use super::tally::Tally;
 use super::{Event, Greeting};
@@ -37,7 +38,7 @@ pub(super) struct Dialer {
     pub(super) tally: Arc<Tally>,
     pub(super) events: mpsc::Sender<Event>,
     /// To whom there are links.
-    pub(super) linked: watch::Receiver<BTreeSet<RegistryId>>,
+    pub(super) linked: watch::Receiver<BTreeSet<Holder>>,
     pub(super) random: Random,
 }
 
@@ -46,7 +47,7 @@ enum Attempt {
     /// A link was there, and has ended.
     Ended(String),
     /// There is a link that the other side opened, or it is ourselves.
-    Already(RegistryId),
+    Already(RegistryId, Holder),
     /// There is none.
     Failed(String),
 }
@@ -69,15 +70,15 @@ impl Dialer {
         let mut complained = String::new();
         loop {
             let trouble = match self.attempt().await {
-                Attempt::Already(registry) => {
-                    let peer = self.peer;
+                Attempt::Already(number, holder) => {
+                    let (peer, registry) = (self.peer, (number, holder));
                     let known = Event::PeerKnown { peer, registry };
                     let _ = self.events.send(known).await;
-                    if registry == self.own {
+                    if number == self.own {
                         info!(peer = self.name, "this peer is ourselves");
                         return;
                     }
-                    self.wait_while_linked(registry).await;
+                    self.wait_while_linked(holder).await;
                     pause = PAUSE_MIN;
                     continue;
                 }
@@ -114,8 +115,15 @@ impl Dialer {
             Err(_) => return Attempt::Failed("it does not answer".to_owned()),
         };
         let registry = match welcome {
+            Welcome::Open(registry) | Welcome::Already(registry)
+                if self.is_disguised(registry, other) =>
+            {
+                return Attempt::Failed("it says our own number, and is another".to_owned());
+            }
             Welcome::Open(registry) => registry,
-            Welcome::Already(registry) => return Attempt::Already(registry),
+            Welcome::Already(registry) => {
+                return Attempt::Already(registry, Holder::of(registry, other));
+            }
             Welcome::Refused { code, text } => {
                 return Attempt::Failed(format!("it refuses us: {code} {text}"));
             }
@@ -124,6 +132,7 @@ impl Dialer {
         let (answer, answered) = oneshot::channel();
         let greeting = Greeting {
             registry,
+            holder: Holder::of(registry, other),
             side: Side::Opener,
             place: self.name.clone(),
             outbox,
@@ -132,7 +141,7 @@ impl Dialer {
         let peer = Some(self.peer);
         let _ = self.events.send(Event::Greeted { greeting, peer }).await;
         let Ok(Some(link)) = answered.await else {
-            return Attempt::Already(registry);
+            return Attempt::Already(registry, Holder::of(registry, other));
         };
         info!(peer = self.name, %registry, "linked to another registry");
         let pump = Pump {
@@ -207,10 +216,16 @@ impl Dialer {
         }
     }
 
-    async fn wait_while_linked(&mut self, registry: RegistryId) {
+    /// Whether another one says that it is this registry, so that we leave it alone for ever.
+    fn is_disguised(&self, registry: RegistryId, other: Counterpart) -> bool {
+        let is_another = |key| key != self.trust.identity().key();
+        registry == self.own && matches!(other, Counterpart::Key(key) if is_another(key))
+    }
+
+    async fn wait_while_linked(&mut self, holder: Holder) {
         // The link may be so new that it is not known yet on this side.
         sleep(PAUSE_MIN).await;
-        let gone = |linked: &BTreeSet<RegistryId>| !linked.contains(&registry);
+        let gone = |linked: &BTreeSet<Holder>| !linked.contains(&holder);
         // Fails only when the registry stops.
         let _ = self.linked.wait_for(gone).await;
     }

@@ -32,11 +32,16 @@ impl Server {
 
     /// A link could be opened: it is, unless there is one that stays.
     pub(super) fn greeted(&mut self, greeting: Greeting, peer: Option<usize>) {
-        let Greeting { registry, side, .. } = greeting;
+        let Greeting {
+            registry,
+            holder,
+            side,
+            ..
+        } = greeting;
         if let Some(peer) = peer {
-            self.peers.linked(peer, registry);
+            self.peers.linked(peer, (registry, holder));
         }
-        match admit(self.own, registry, side, &self.links) {
+        match admit(self.own, (registry, holder), side, &self.links) {
             Admission::Already => {
                 // Who has hung up does not want to know.
                 let _ = greeting.answer.send(None);
@@ -50,6 +55,7 @@ impl Server {
         self.links.insert(
             link,
             OpenLink {
+                holder,
                 registry,
                 side,
                 outbox: greeting.outbox,
@@ -110,7 +116,7 @@ impl Server {
     }
 
     fn tell_linked(&self) {
-        let linked: BTreeSet<_> = self.links.values().map(|open| open.registry).collect();
+        let linked: BTreeSet<_> = self.links.values().map(|open| open.holder).collect();
         self.linked.send_replace(linked);
     }
 }

@@ -2,18 +2,46 @@
 //!
 //! Both ends of a pair may open a link at the same time. Then that of the registry with the smaller
 //! number stays, which both can tell without asking.
+//!
+//! A number is what a registry says of itself. In a closed community it counts for nothing by
+//! itself: a link belongs to who has proved a key, and each key has one. So one that says another's
+//! number ends nobody's link, and one that says many numbers has no more links than others.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use levee_registry::{LinkId, Side};
+use levee_trust::PublicKey;
 use levee_wire::mesh::RegistryId;
 use tokio::sync::mpsc;
+
+use crate::trust::Counterpart;
+
+/// Whose a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Holder {
+    /// In an open community: who says this number.
+    Number(RegistryId),
+    /// In a closed one: who has this key, whatever number it says.
+    Key(PublicKey),
+}
+
+impl Holder {
+    /// Who says that it is `registry`, at the other end of a connection.
+    pub(super) const fn of(registry: RegistryId, other: Counterpart) -> Self {
+        match other {
+            Counterpart::Anybody => Self::Number(registry),
+            Counterpart::Key(key) => Self::Key(key),
+        }
+    }
+}
 
 /// A link that is open.
 #[derive(Debug)]
 pub(super) struct OpenLink {
-    /// The registry at the other end.
+    /// Whose it is.
+    pub(super) holder: Holder,
+    /// The number that the registry at the other end says.
     pub(super) registry: RegistryId,
     /// Which end is ours.
     pub(super) side: Side,
@@ -32,8 +60,8 @@ pub(super) struct Peer {
     pub(super) name: String,
     /// What the name stands for, as far as it is known.
     pub(super) addresses: Vec<IpAddr>,
-    /// Its number, once it has said so.
-    pub(super) registry: Option<RegistryId>,
+    /// Its number, once it has said so, and whose links are its own.
+    pub(super) registry: Option<(RegistryId, Holder)>,
     /// Why there is no link, in a sentence; empty while there is one.
     pub(super) trouble: String,
 }
@@ -76,7 +104,7 @@ impl Peers {
         self.0[peer].trouble = trouble;
     }
 
-    pub(super) fn linked(&mut self, peer: usize, registry: RegistryId) {
+    pub(super) fn linked(&mut self, peer: usize, registry: (RegistryId, Holder)) {
         self.0[peer].registry = Some(registry);
         self.0[peer].trouble.clear();
     }
@@ -91,19 +119,24 @@ pub(super) enum Admission {
     Already,
 }
 
-/// Decides about a link to `registry` of which our end would be `side`.
+/// Decides about a link of `holder`, who says that it is `registry`, of which our end would be
+/// `side`.
 pub(super) fn admit(
     own: RegistryId,
-    registry: RegistryId,
+    (registry, holder): (RegistryId, Holder),
     side: Side,
     links: &BTreeMap<LinkId, OpenLink>,
 ) -> Admission {
     if registry == own {
         return Admission::Already;
     }
-    let Some((id, open)) = links.iter().find(|(_, open)| open.registry == registry) else {
+    let Some((id, open)) = links.iter().find(|(_, open)| open.holder == holder) else {
         return Admission::Open(None);
     };
+    // It was restarted, and its end of the old link is gone.
+    if open.registry != registry {
+        return Admission::Open(Some(*id));
+    }
     let stays = match own < registry {
         true => Side::Opener,
         false => Side::Acceptor,
@@ -125,6 +158,7 @@ mod tests {
         let links = |registry, side| {
             let outbox = outbox.clone();
             let open = OpenLink {
+                holder: Holder::Number(registry),
                 registry,
                 side,
                 outbox,
@@ -132,6 +166,9 @@ mod tests {
                 place: String::new(),
             };
             BTreeMap::from([(LinkId(1), open)])
+        };
+        let admit = |own, registry, side, links: &BTreeMap<LinkId, OpenLink>| {
+            super::admit(own, (registry, Holder::Number(registry)), side, links)
         };
         let (small, large) = (RegistryId(1), RegistryId(2));
         let replaced = Admission::Open(Some(LinkId(1)));
@@ -157,5 +194,28 @@ mod tests {
             admit(small, small, Side::Opener, &at_small),
             Admission::Already
         );
+    }
+
+    #[test]
+    fn who_says_anothers_number_has_only_a_link_of_its_own() {
+        let (outbox, _inbox) = mpsc::channel(1);
+        let key = |byte| Holder::Key(PublicKey::from_bytes([byte; 32]));
+        let (own, honest, other) = (RegistryId(1), RegistryId(2), RegistryId(3));
+        let open = OpenLink {
+            holder: key(2),
+            registry: honest,
+            side: Side::Acceptor,
+            outbox,
+            number: 1,
+            place: String::new(),
+        };
+        let links = BTreeMap::from([(LinkId(1), open)]);
+        for side in [Side::Opener, Side::Acceptor] {
+            let liar = admit(own, (honest, key(3)), side, &links);
+            assert_eq!(liar, Admission::Open(None));
+            // Each key has one link, whatever numbers it says.
+            let restarted = admit(own, (other, key(2)), side, &links);
+            assert_eq!(restarted, Admission::Open(Some(LinkId(1))));
+        }
     }
 }

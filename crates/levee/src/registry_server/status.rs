@@ -87,17 +87,19 @@ impl Server {
         peer: &Peer,
         views: &BTreeMap<levee_registry::LinkId, LinkView>,
     ) -> PeerStatus {
-        let link = self
-            .links
-            .iter()
-            .find(|(_, open)| Some(open.registry) == peer.registry);
+        let link = self.links.iter().find(|(_, open)| {
+            peer.registry
+                .is_some_and(|(_, holder)| open.holder == holder)
+        });
         let mut status = PeerStatus {
             peer: peer.name.clone(),
-            registry: peer.registry.map_or_else(String::new, |id| id.to_string()),
+            registry: peer
+                .registry
+                .map_or_else(String::new, |(number, _)| number.to_string()),
             ..PeerStatus::default()
         };
         let Some((id, open)) = link else {
-            let is_self = peer.registry == Some(self.own);
+            let is_self = peer.registry.is_some_and(|(number, _)| number == self.own);
             let state = if is_self { "self" } else { "away" };
             status.state = state.to_owned();
             status.cause.clone_from(&peer.trouble);

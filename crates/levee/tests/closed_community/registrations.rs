@@ -39,7 +39,8 @@ fn client(registry: SocketAddr, name: &str, trust: Arc<Trust>) -> RegistryClient
     ))
 }
 
-fn entry(site: &str) -> Entry {
+/// What `site` offers.
+pub fn entry(site: &str) -> Entry {
     let (host, port) = (site.parse().unwrap(), 8080);
     Entry::new(
         WebAddress { host, port },
