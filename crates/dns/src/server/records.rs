@@ -279,6 +279,16 @@ impl Records {
         sets.flat_map(|(of, set)| set.values.iter().map(|entry| (*of, entry)))
     }
 
+    /// How many records updates have put in at `part` and below it.
+    pub(crate) fn updated_in(&self, part: &Name) -> usize {
+        let below = self.names.range(part..);
+        let below = below.take_while(|(name, _)| part.zone_of(name));
+        let sets = below.flat_map(|(_, sets)| sets.values());
+        let entries = sets.flat_map(|set| &set.values);
+        let updated = entries.filter(|entry| entry.source == Source::Update);
+        updated.count()
+    }
+
     /// Whether there is room for no more updates.
     pub(crate) const fn is_full(&self) -> bool {
         self.updated >= UPDATED_MAX

@@ -2,13 +2,22 @@
 //!
 //! Who may change what is decided by the key that signed. Records of the zone file are the
 //! operator's: an update that would take one out is refused. The zone's SOA is ours, since the
-//! serial counts changes.
+//! serial counts changes. A key for a part of the zone may put so much in and no more, so that one
+//! member of a community leaves room for the others.
 
 use hickory_proto::op::{Message, ResponseCode};
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordData, RecordType};
+use hickory_proto::serialize::binary::BinEncodable;
 
 use super::records::{Records, Source};
 use crate::name::DomainName;
+
+/// Most records that updates may put into a part of a zone: each origin that a member helps has two
+/// or three.
+const UPDATED_PART_MAX: usize = 1000;
+/// Most bytes of one: addresses and the proofs of certificate authorities have less than 400 with
+/// the longest of names.
+const RECORD_BYTES_MAX: usize = 1024;
 
 /// Makes the change of `request`, signed by a key that may change what lies in `scope`. Gives
 /// whether anything changed; where it fails, nothing has.
@@ -37,6 +46,13 @@ pub(crate) fn update(
     let mut changed = false;
     for record in &request.authorities {
         changed |= apply(&mut next, record)?;
+    }
+    if scope.as_name() != records.apex() {
+        let in_part = |records: &Records| records.updated_in(scope.as_name());
+        // Who has more from an earlier version may still take out.
+        if in_part(&next) > in_part(records).max(UPDATED_PART_MAX) {
+            return Err(ResponseCode::Refused);
+        }
     }
     if changed {
         next.note_change();
@@ -152,8 +168,86 @@ fn put(records: &mut Records, record: &Record, name: &Name) -> Result<bool, Resp
     if is_other_name && has_other_name {
         records.take(name, |of, _| of == RecordType::CNAME);
     }
-    if records.is_full() {
+    let is_short = |bytes: &Vec<u8>| bytes.len() <= RECORD_BYTES_MAX;
+    if records.is_full() || !record.to_bytes().as_ref().is_ok_and(is_short) {
         return Err(ResponseCode::Refused);
     }
     Ok(records.put(record, Source::Update))
+}
+
+#[cfg(test)]
+mod tests {
+    use hickory_proto::op::{OpCode, Query};
+    use hickory_proto::rr::rdata::{A, TXT};
+
+    use super::*;
+
+    const ZONE: &str = "$TTL 30\n@ IN SOA ns admin 7 60 30 3600 5\n@ IN NS ns\n\
+        ns IN A 192.0.2.53\n";
+    const MESSAGE: usize = 500;
+
+    fn name(text: &str) -> Name {
+        Name::from_ascii(text).unwrap()
+    }
+
+    fn records() -> Records {
+        Records::read(&name("aliases.test."), ZONE, 0).unwrap()
+    }
+
+    fn request(records: impl IntoIterator<Item = Record>) -> Message {
+        let mut request = Message::query();
+        request.metadata.op_code = OpCode::Update;
+        request.add_query(Query::query(name("aliases.test."), RecordType::SOA));
+        request.add_authorities(records);
+        request
+    }
+
+    /// So many aliases of `member`, counted from `first`.
+    fn aliases(member: &str, first: usize, count: usize) -> Message {
+        let alias = |number| name(&format!("a{number}.{member}.aliases.test."));
+        let address = RData::A(A::new(192, 0, 2, 1));
+        request((first..first + count).map(|n| Record::from_rdata(alias(n), 30, address.clone())))
+    }
+
+    fn part(member: &str) -> DomainName {
+        format!("{member}.aliases.test").parse().unwrap()
+    }
+
+    #[test]
+    fn one_member_fills_its_own_part_and_no_more() {
+        let (mut records, liar) = (records(), part("liar"));
+        for first in (0..UPDATED_PART_MAX).step_by(MESSAGE) {
+            let made = update(&mut records, &aliases("liar", first, MESSAGE), &liar);
+            assert_eq!(made, Ok(true));
+        }
+        let serial = records.serial();
+        let one_more = aliases("liar", UPDATED_PART_MAX, 1);
+        let refused = Err(ResponseCode::Refused);
+        assert_eq!(update(&mut records, &one_more, &liar), refused);
+        assert_eq!(records.serial(), serial);
+        // The others have their room, and so has the key of the whole zone.
+        let honest = aliases("honest", 0, MESSAGE);
+        assert_eq!(update(&mut records, &honest, &part("honest")), Ok(true));
+        let whole = "aliases.test".parse().unwrap();
+        assert_eq!(update(&mut records, &one_more, &whole), Ok(true));
+        // It may take out what is too much, and put nothing in before that.
+        let mut gone = aliases("liar", 0, 1).authorities;
+        gone[0].dns_class = DNSClass::NONE;
+        gone[0].ttl = 0;
+        assert_eq!(update(&mut records, &request(gone), &liar), Ok(true));
+        let more = aliases("liar", UPDATED_PART_MAX + 1, 1);
+        assert_eq!(update(&mut records, &more, &liar), refused);
+    }
+
+    #[test]
+    fn a_record_is_no_store_for_anything() {
+        let text = |pieces: usize| {
+            let data = RData::TXT(TXT::new(vec!["x".repeat(250); pieces]));
+            request([Record::from_rdata(name("a.aliases.test."), 30, data)])
+        };
+        let (mut records, whole) = (records(), "aliases.test".parse().unwrap());
+        assert_eq!(update(&mut records, &text(3), &whole), Ok(true));
+        let refused = Err(ResponseCode::Refused);
+        assert_eq!(update(&mut records, &text(4), &whole), refused);
+    }
 }
