@@ -27,7 +27,7 @@ use levee_observe::MeshStatus;
 use levee_registry::{
     Asker, Change, LinkCounts, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, RegistryLimits, Side,
 };
-use levee_vocab::{Random, Timestamp};
+use levee_vocab::{Network, Random, Timestamp};
 use levee_wire::MessageBudget;
 use levee_wire::mesh::{Message, RegistryId};
 use levee_wire::registry::{Refusal, Reply, Request};
@@ -52,10 +52,12 @@ pub struct RegistryServerSettings {
     pub limits: RegistryLimits,
     /// Most connections at once.
     pub connections_max: usize,
-    /// Most connections of one address at once.
+    /// Most connections of one address at once; of IPv6, of one network (/64).
     pub connections_per_address_max: usize,
     /// Longest time without a whole line.
     pub idle_max: Duration,
+    /// Longest that a connection stays open in a closed community whose other end is no member.
+    pub stranger_max: Duration,
     /// Longest time to write one answer.
     pub write_wait: Duration,
     /// Most requests at once.
@@ -77,6 +79,8 @@ impl Default for RegistryServerSettings {
             connections_per_address_max: 128,
             // Twelve registration periods: a site that is alive has long said so.
             idle_max: Duration::from_secs(120),
+            // Enough to fetch a member list; and strangers must not hold every place.
+            stranger_max: Duration::from_secs(10),
             write_wait: Duration::from_secs(5),
             // A site asks twice in ten seconds; a rescue server asks once for each caller.
             requests_burst: 100,
@@ -278,14 +282,8 @@ impl Server {
     }
 
     fn admit(&mut self, stream: TcpStream, address: SocketAddr) {
-        let ip = address.ip().to_canonical();
-        let same = self
-            .askers
-            .values()
-            .filter(|asker| asker.ip().to_canonical() == ip);
-        let is_full = same.count() >= self.settings.connections_per_address_max
-            || self.askers.len() >= self.settings.connections_max;
-        if is_full {
+        let askers = self.askers.values().map(SocketAddr::ip);
+        if !has_room(&self.settings, askers, address.ip()) {
             return self.warn(address, "too many connections");
         }
         // An option that the kernel does not know costs speed, not safety.
@@ -389,6 +387,18 @@ impl Server {
     }
 }
 
+/// Whether one more from `address` fits beside `askers`.
+fn has_room(
+    settings: &RegistryServerSettings,
+    askers: impl ExactSizeIterator<Item = IpAddr>,
+    address: IpAddr,
+) -> bool {
+    let network = Network::of(address);
+    askers.len() < settings.connections_max
+        && askers.filter(|one| Network::of(*one) == network).count()
+            < settings.connections_per_address_max
+}
+
 fn log(change: &Change) {
     match change {
         Change::Added(held) => {
@@ -418,3 +428,27 @@ const EVENTS_MAX: usize = 1024;
 const WARNINGS_BURST: u32 = 50;
 const WARNINGS_PER_SECOND: u32 = 5;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_has_no_more_connections_than_one_address() {
+        let settings = RegistryServerSettings {
+            connections_max: 3,
+            connections_per_address_max: 2,
+            ..RegistryServerSettings::default()
+        };
+        let fits = |askers: &[&str], address: &str| {
+            let parse = |text: &str| text.parse::<IpAddr>().expect("an address");
+            let askers: Vec<IpAddr> = askers.iter().map(|one| parse(one)).collect();
+            has_room(&settings, askers.into_iter(), parse(address))
+        };
+        assert!(fits(&["2001:db8::1"], "2001:db8::2"));
+        assert!(!fits(&["2001:db8::1", "2001:db8::2"], "2001:db8::3"));
+        assert!(fits(&["2001:db8::1", "2001:db8::2"], "2001:db8:0:1::3"));
+        assert!(!fits(&["192.0.2.1", "::ffff:192.0.2.1"], "192.0.2.1"));
+        assert!(!fits(&["192.0.2.1", "192.0.2.2", "192.0.2.3"], "192.0.2.4"));
+    }
+}

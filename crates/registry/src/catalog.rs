@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
+use levee_vocab::{ByteRate, HostName, Network, Timestamp, WebAddress};
 use levee_wire::registry::{Accusation, Entry, Proof};
 
 use crate::departed::{Departed, Memorial, Parting};
@@ -56,7 +56,7 @@ pub struct Catalog {
     /// Largest offer first, then by name, so that equal offers always come in the same order.
     by_free: BTreeSet<(Reverse<ByteRate>, HostName)>,
     by_expiry: BTreeSet<(Timestamp, HostName)>,
-    by_owner: BTreeMap<IpAddr, usize>,
+    by_owner: BTreeMap<Network, usize>,
     memorial: Memorial,
     /// What other registries are told of, by bucket.
     by_bucket: BTreeMap<Bucket, BTreeSet<HostName>>,
@@ -99,7 +99,8 @@ impl Catalog {
         let before = self.take(&name);
         self.by_free.insert((Reverse(held.free), name.clone()));
         self.by_expiry.insert((held.expires, name.clone()));
-        *self.by_owner.entry(held.owner).or_default() += 1;
+        let owner = Network::of(held.owner);
+        *self.by_owner.entry(owner).or_default() += 1;
         self.share(&name, held.version());
         self.entries.insert(name, held.clone());
         match before {
@@ -192,9 +193,9 @@ impl Catalog {
         self.entries.len()
     }
 
-    /// How many entries `owner` has registered.
+    /// How many entries the network of `owner` has registered.
     pub fn count_of(&self, owner: IpAddr) -> usize {
-        self.by_owner.get(&owner).copied().unwrap_or(0)
+        self.by_owner.get(&Network::of(owner)).copied().unwrap_or(0)
     }
 
     fn take(&mut self, name: &HostName) -> Option<Held> {
@@ -206,10 +207,11 @@ impl Catalog {
             "every entry is in both indices"
         );
         self.unshare(name, held.version());
-        let count = self.by_owner.entry(held.owner).or_default();
+        let owner = Network::of(held.owner);
+        let count = self.by_owner.entry(owner).or_default();
         *count -= 1;
         if *count == 0 {
-            self.by_owner.remove(&held.owner);
+            self.by_owner.remove(&owner);
         }
         Some(held)
     }

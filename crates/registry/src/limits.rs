@@ -30,7 +30,7 @@ pub enum PrivateAddresses {
 pub struct RegistryLimits {
     /// Most entries.
     pub entries_max: usize,
-    /// Most entries that one address registers.
+    /// Most entries that one address registers; of IPv6, one network (/64).
     pub entries_per_address_max: usize,
     /// Shortest lifetime that is granted.
     pub lifetime_min: Duration,

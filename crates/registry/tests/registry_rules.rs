@@ -293,6 +293,28 @@ fn a_name_belongs_to_whoever_holds_it() {
 }
 
 #[test]
+fn a_network_of_ipv6_counts_as_one_address() {
+    let mut r = Registry::new(RegistryLimits {
+        entries_per_address_max: 2,
+        ..RegistryLimits::default()
+    });
+    for (number, answer) in [(1, "OK 30"), (2, "OK 30"), (3, "1 503 Full")] {
+        let address = format!("2600:0:0:1::{number}");
+        let line = format!("REGISTER w{number}.org 80 {address} 7401 5 30");
+        check(&mut r, 0, &address, &line, &[answer]);
+    }
+    let next = "REGISTER next.org 80 2600:0:0:2::1 7401 5 30";
+    check(&mut r, 0, "2600:0:0:2::1", next, &["OK 30"]);
+    // They share no more than the limit: each alone may change what it has registered.
+    let taken = "1 409 Taken by another address until its registration ends";
+    let other = "2600:0:0:1::2";
+    check(&mut r, 1, other, "DEREGISTER w1.org", &[taken]);
+    check(&mut r, 1, "2600:0:0:1::1", "DEREGISTER w1.org", &["OK 1"]);
+    let again = "REGISTER w3.org 80 2600:0:0:1::2 7401 5 30";
+    check(&mut r, 1, other, again, &["OK 30"]);
+}
+
+#[test]
 fn a_full_registry_refuses_the_new_and_renews_the_old() {
     let mut r = Registry::new(RegistryLimits {
         entries_max: 3,

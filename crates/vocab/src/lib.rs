@@ -7,6 +7,7 @@ mod address_block;
 mod host;
 mod ids;
 mod misses;
+mod network;
 mod peers;
 mod purge;
 mod random;
@@ -18,6 +19,7 @@ pub use address_block::{AddressBlock, AddressBlockError};
 pub use host::{HostName, HostNameError, WebAddress};
 pub use ids::{FetchKey, FetchKeyError, LinkId};
 pub use misses::Misses;
+pub use network::Network;
 pub use peers::{PEERS_MAX, Peer, Peers};
 pub use purge::{
     PURGE_TAGS_MAX, Purge, PurgeError, PurgeKind, PurgeScope, PurgeTarget, TAG_BYTES_MAX, Tag,

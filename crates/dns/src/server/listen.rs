@@ -1,10 +1,11 @@
 //! The sockets of a name server: UDP for questions, TCP for long answers, updates and transfers.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use levee_net::Shared;
+use levee_vocab::Network;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
@@ -16,7 +17,7 @@ use crate::exchange::{read_message, write_message};
 const QUESTION_BYTES_MAX: usize = 4096;
 /// Connections at once; more are closed.
 const CONNECTIONS_MAX: usize = 256;
-/// Of these, those of one address.
+/// Of these, those of one address; of IPv6, one network (/64).
 const CONNECTIONS_PER_ADDRESS_MAX: usize = 16;
 /// Updates by UDP at once; of more, those who send them hear nothing, and try again.
 const UPDATES_MAX: usize = 16;
@@ -115,28 +116,28 @@ async fn answer(socket: &UdpSocket, asker: SocketAddr, messages: Vec<Vec<u8>>) {
 }
 
 /// Everybody who has a connection.
-type Open = Arc<Shared<Vec<IpAddr>>>;
+type Open = Arc<Shared<Vec<Network>>>;
 
 /// One connection's place among all; given back when dropped.
 struct Place {
     open: Open,
-    address: IpAddr,
+    network: Network,
 }
 
 impl Place {
     fn take(open: &Open, asker: SocketAddr) -> Option<Self> {
-        let address = asker.ip().to_canonical();
+        let network = Network::of(asker.ip());
         let taken = open.with(|all| {
-            let same = all.iter().filter(|one| **one == address).count();
+            let same = all.iter().filter(|one| **one == network).count();
             let has_room = all.len() < CONNECTIONS_MAX && same < CONNECTIONS_PER_ADDRESS_MAX;
             if has_room {
-                all.push(address);
+                all.push(network);
             }
             has_room
         });
         taken.then(|| Self {
             open: Arc::clone(open),
-            address,
+            network,
         })
     }
 }
@@ -144,9 +145,30 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.open.with(|all| {
-            if let Some(index) = all.iter().position(|one| *one == self.address) {
+            if let Some(index) = all.iter().position(|one| *one == self.network) {
                 all.swap_remove(index);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_has_no_more_connections_than_one_address() {
+        let open = Open::default();
+        let connect = |network: usize, host: usize| {
+            let address = format!("[2001:db8:0:{network}::{host}]:53");
+            Place::take(&open, address.parse().unwrap())
+        };
+        let most = CONNECTIONS_PER_ADDRESS_MAX;
+        let mut places: Vec<_> = (1..=most).map(|host| connect(1, host)).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(connect(1, most + 1).is_none());
+        assert!(connect(2, 1).is_some());
+        places.pop();
+        assert!(connect(1, most + 1).is_some());
     }
 }

@@ -91,9 +91,15 @@ impl Connection {
     async fn converse(&mut self) -> Result<Option<Hello>, End> {
         let mut reader = LineReader::new(LINE_MAX);
         let mut buffer = [0; READ_MAX];
+        // Whoever makes up a key can say something now and then, for ever.
+        let last_at = match self.gate.is_strangers() {
+            true => Some(Instant::now() + self.home.settings.stranger_max),
+            false => None,
+        };
         let mut idle_at = Instant::now() + self.home.settings.idle_max;
         loop {
-            let read = timeout_at(idle_at, self.stream.read(&mut buffer)).await;
+            let end = last_at.map_or(idle_at, |last| last.min(idle_at));
+            let read = timeout_at(end, self.stream.read(&mut buffer)).await;
             let count = match read {
                 Err(_) if reader.is_inside_line() => return Err(dropped("half a line")),
                 Err(_) => return Err(End::Idle),

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use levee_trust::{Deed, SignedList};
+use levee_trust::{Deed, Roster, SignedList};
 use levee_wire::registry::{Reply, Request, encode_list, sign_answer};
 
-use crate::trust::{Counterpart, Denied, Trust};
+use crate::trust::{Counterpart, Denied, Trust, unix_now};
 
 /// What one connection may ask.
 pub(super) struct Gate {
@@ -34,6 +34,15 @@ impl Gate {
             address,
             list,
         }
+    }
+
+    /// Whether in a closed community nobody who is a member now is at the other end.
+    pub(super) fn is_strangers(&self) -> bool {
+        let Counterpart::Key(key) = self.asker else {
+            return false;
+        };
+        let who = |roster: &Roster| roster.who(&key, unix_now()).is_err();
+        self.trust.roster(who).unwrap_or(false)
     }
 
     /// Whether this asker may ask this, and has signed what has to be signed.

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use levee::registry_finder::fixed;
 use levee::registry_server::{RegistryServerSettings, desk, run, run_with};
-use levee::trust::{ListSources, Trust, keep_list};
+use levee::trust::{Channel, ListSources, Trust, keep_list};
 use levee_trust::{Role, Roster};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use super::stage::{PATIENCE, Stage};
+use super::stage::{PATIENCE, Stage, Typist};
 
 /// A registry that has this list.
 pub async fn registry(trust: Arc<Trust>) -> SocketAddr {
@@ -74,6 +74,29 @@ async fn fetched(trust: &Arc<Trust>, registry: SocketAddr, serial: u64) {
         }
     };
     timeout(PATIENCE, both).await.expect("the list arrives");
+}
+
+/// Somebody makes up a key, and stays.
+#[tokio::test]
+async fn a_stranger_holds_no_place_for_long() {
+    let stage = Stage::set();
+    stage.adds("registry.example", Role::Registry);
+    stage.adds("www.site.example", Role::Site);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let settings = RegistryServerSettings {
+        stranger_max: Duration::from_millis(100),
+        ..RegistryServerSettings::default()
+    };
+    let trust = stage.trust_of("registry.example");
+    tokio::spawn(run(listener, settings, trust, std::future::pending()));
+    let site = stage.trust_of("www.site.example");
+    let mut member = Typist::connects(&site, Channel::Registry, address).await;
+    let stranger = stage.trust_of("www.stranger.example");
+    let mut stranger = Typist::connects(&stranger, Channel::Registry, address).await;
+    assert_eq!(stranger.reads().await, "");
+    member.types("1 SEARCH 5").await;
+    assert_eq!(member.reads().await, "1 200 OK 0");
 }
 
 #[tokio::test]
