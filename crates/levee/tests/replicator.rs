@@ -15,8 +15,8 @@ use levee_control::{
 };
 use levee_net::{Clock, Inherited};
 use levee_proxy::{
-    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, ObjectKey, Site,
-    SiteTable, Space, UnknownHost,
+    Content, FetchSettings, Fetcher, Folder, Front, FrontParts, FrontSettings, ObjectKey, Sample,
+    Site, SiteTable, Space, UnknownHost,
 };
 use levee_vocab::{ByteRate, FetchKey, LinkId, Misses, WebAddress};
 use tempfile::TempDir;
@@ -24,7 +24,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 const LINK: LinkId = LinkId::Outbound(1);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -118,6 +118,21 @@ fn stage() -> Stage {
 }
 
 impl Stage {
+    /// What the origin's cores have counted, once they have counted anything: a core counts what
+    /// it has sent after others may have read it.
+    async fn counted(&self) -> Sample {
+        let counted = async {
+            loop {
+                let sample = self.origin.front.sample();
+                if sample.bytes > 0 {
+                    return sample;
+                }
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, counted).await.unwrap()
+    }
+
     fn write(&self, name: &str, content: &str) {
         std::fs::write(self.origin.folder.path().join(name), content).unwrap();
     }
@@ -216,7 +231,7 @@ async fn a_pushed_copy_is_what_a_fetch_would_have_brought_and_is_counted_as_one(
     assert_eq!(stage.held(&rescue, "/a.txt").unwrap(), "hello");
     let counters = rescue.fetcher.counters();
     assert_eq!((counters.fetches, counters.copies["stored"]), (0, 1));
-    let sample = stage.origin.front.sample();
+    let sample = stage.counted().await;
     assert_eq!(sample.fetches_served, 1);
     let sent = stage.replicator.counts().read();
     assert_eq!((sent.held, sent.bytes), (1, sample.bytes));
@@ -358,7 +373,7 @@ async fn what_a_page_embeds_is_found_without_a_byte_on_the_link() {
     );
     assert_eq!(stage.order("/", CopyMeans::Pull, Embedded::With), None);
     assert!(matches!(stage.next().await, Input::CopyEnded { .. }));
-    let before = stage.origin.front.sample().bytes;
+    let before = stage.counted().await.bytes;
     let Input::EmbeddedFound { page, resources } = stage.next().await else {
         panic!("what is embedded was to be told");
     };
