@@ -48,10 +48,21 @@ pub fn run(serve: &Serve) -> Result<(), String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     let again = serve_again(serve);
-    runtime.block_on(async {
+    run_to_end(runtime, async {
         let node = Node::build(settings, &inherited).await?;
         node.run(again).await
     })
+}
+
+/// Longest that the end of the process waits for what has no deadline of its own.
+const LEFTOVERS_MAX: Duration = Duration::from_secs(1);
+
+/// Does `work`, and leaves threads behind that are still busy a little after it: a resolver of the
+/// system that does not answer holds one for as long as it likes.
+fn run_to_end<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(LEFTOVERS_MAX);
+    done
 }
 
 /// Runs a registry until SIGTERM or SIGINT.
@@ -70,7 +81,7 @@ pub fn run_registry(registry: &Registry) -> Result<(), String> {
     };
     let trust = trust(registry)?;
     settings.peers.clone_from(&registry.peer);
-    small_runtime()?.block_on(async {
+    run_to_end(small_runtime()?, async {
         let listener = TcpListener::bind(registry.listen)
             .await
             .map_err(|cause| ListenerError::at(registry.listen, cause).to_string())?;
@@ -154,7 +165,7 @@ pub fn run_name_server(order: &NameServerOrder) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    runtime.block_on(dns::serve_community_zone(order))
+    run_to_end(runtime, dns::serve_community_zone(order))
 }
 
 /// Until somebody wants this process to end: SIGINT or SIGTERM.

@@ -16,5 +16,6 @@ mod own_world;
 mod program;
 mod records;
 mod registries;
+mod silence;
 mod sites;
 mod town;
