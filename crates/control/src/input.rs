@@ -246,6 +246,8 @@ pub enum LinkLoss {
     Silent,
     /// Something that is not the rescue protocol.
     Garbage,
+    /// Cut by us: it is no member any more, or has lied. Whatever it permitted is over.
+    Distrusted,
 }
 
 /// Bytes and requests of one kind in one interval.
@@ -340,6 +342,7 @@ impl LinkLoss {
             Self::Closed => "the link was closed",
             Self::Silent => "the other side fell silent",
             Self::Garbage => "the other side broke the rescue protocol",
+            Self::Distrusted => "the other side is not trusted any more",
         }
     }
 }

@@ -135,6 +135,15 @@ fn an_origin_that_answers_again_takes_over() {
 }
 
 #[test]
+fn an_origin_that_is_expelled_when_it_has_died_is_shown_no_longer() {
+    let mut brain = permitted(3600);
+    lose(&mut brain, 10, LinkLoss::Closed);
+    lose(&mut brain, 20, LinkLoss::Distrusted);
+    assert!(brain.view().origins.is_empty());
+    assert!(matches!(phase(&brain), OriginPhase::Ending { .. }));
+}
+
+#[test]
 fn an_origin_that_calls_again_is_rescued_anew() {
     let mut brain = permitted(3600);
     lose(&mut brain, 10, LinkLoss::Closed);
@@ -150,6 +159,7 @@ fn without_a_permit_or_after_garbage_a_lost_link_ends_the_rescue() {
         (0, LinkLoss::Closed),
         (5, LinkLoss::Closed),
         (3600, LinkLoss::Garbage),
+        (3600, LinkLoss::Distrusted),
     ] {
         let mut brain = permitted(length);
         lose(&mut brain, 10, loss);

@@ -7,9 +7,10 @@
 //!   over ◀──────────────────────────────────────────────── over
 //! ```
 //!
-//! A shutdown is no death, and neither is a link that was cut for garbage: both end the rescue as
-//! ever. An orphan is rescued like any other, but nothing is told to it and nothing is fetched for
-//! it. The permit counts from when it was told last, so a clock that is wrong does no harm.
+//! A shutdown is no death, and neither is a link that was cut for garbage, or because the origin is
+//! not trusted any more: all of these end the rescue as ever, the last one that of an orphan too.
+//! An orphan is rescued like any other, but nothing is told to it and nothing is fetched for it.
+//! The permit counts from when it was told last, so a clock that is wrong does no harm.
 
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ impl Rescue {
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
         let is_death = match loss {
             LinkLoss::Closed | LinkLoss::Silent => true,
-            LinkLoss::Garbage => false,
+            LinkLoss::Garbage | LinkLoss::Distrusted => false,
         };
         if is_death {
             self.died(desk, link, loss);
