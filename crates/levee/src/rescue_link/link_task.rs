@@ -3,6 +3,7 @@
 //! Reads little at a time, writes with a deadline, and waits for nothing without one. It decides
 //! nothing but whether the address in an SOS may be believed, which needs a look into the registry.
 
+mod alias;
 mod permits;
 
 use std::io;
@@ -20,6 +21,7 @@ use levee_wire::{Ending, Event, Output, RescueSession};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
@@ -96,6 +98,8 @@ pub(super) async fn answer(
         alias: None,
         heard_key: None,
         permit_at: None,
+        names: Names::Believed,
+        alias_watch: JoinSet::new(),
     };
     task.run(None).await
 }
@@ -153,6 +157,11 @@ pub(super) async fn call(
         }
     };
     let asked = &candidate.site.host;
+    // A rehearsal is there to find out where names lead, and nobody else is sent there.
+    let names = match call.drill {
+        Some(_) => Names::Believed,
+        None => Names::LookedUp,
+    };
     let sos = translation::sos(call, key, settings.https.now().site);
     let sos = context.trust.signed_sos(sos, asked);
     let (session, first) = RescueSession::call(sos, answer_by, settings.session.clone());
@@ -172,6 +181,8 @@ pub(super) async fn call(
         alias: None,
         heard_key: None,
         permit_at: None,
+        names,
+        alias_watch: JoinSet::new(),
     };
     task.run(Some(first)).await
 }
@@ -223,6 +234,16 @@ struct LinkTask {
     heard_key: Option<PublicKey>,
     /// When to give the next permit.
     permit_at: Option<Instant>,
+    names: Names,
+    /// Ends when the alias leads away from its rescue server.
+    alias_watch: JoinSet<Denied>,
+}
+
+/// Whether it matters where the alias of an offer leads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Believed,
+    LookedUp,
 }
 
 /// Whether an offer is believed.
@@ -276,6 +297,10 @@ impl LinkTask {
                     // The switchboard is gone, and with it everybody who could want this link.
                     None => return Ending::Finished,
                 },
+                Some(Ok(elsewhere)) = self.alias_watch.join_next() => {
+                    self.refusal = Some(self.denies(elsewhere));
+                    self.happens(levee_wire::Input::PeerClosed)
+                }
                 () = sleep_until(permit_at), if self.permit_at.is_some() => self.give_permit(),
                 // Fails only when the server stops.
                 Ok(()) = self.lists.changed() => self.look_again(),
@@ -406,23 +431,20 @@ impl LinkTask {
         }
     }
 
-    /// Copies are sent to where an offer says, so nobody may offer another's place, nor one inside
-    /// of our own network.
+    /// Copies are sent to where an offer says, and visitors to where its name leads, so nobody may
+    /// offer another's place, nor one inside of our own network.
     async fn take_offer(&mut self, offer: Offer) -> Belief {
-        let private = self.context.settings.private_addresses;
-        let book = Arc::clone(&self.context.address_book);
-        let peer = self.peer.address.ip();
-        let checked = match self.other.as_ref().map(|site| site.host.clone()) {
-            Some(site) => check_caller(&site, offer.address, peer, private, &*book).await,
-            None => check_range(offer.address, private),
-        };
-        match checked {
+        match self.check_offer(&offer).await {
             Ok(()) => {
+                if self.names == Names::LookedUp {
+                    let book = Arc::clone(&self.context.address_book);
+                    self.alias_watch = alias::watch(offer.alias.clone(), offer.address, book);
+                }
                 self.tell(Event::Accepted(offer)).await;
                 Belief::Given
             }
             Err(refusal) => {
-                self.refusal = Some(LinkEnd::AddressRefused(refusal));
+                self.refusal = Some(refusal);
                 let (link, rejection) = (self.peer.link, Rejection::Garbage);
                 // The Brain is gone only when the server stops: then nobody wants to know.
                 let refused = Input::RescueRefused { link, rejection };
@@ -430,6 +452,31 @@ impl LinkTask {
                 Belief::Refused
             }
         }
+    }
+
+    async fn check_offer(&self, offer: &Offer) -> Result<(), LinkEnd> {
+        let private = self.context.settings.private_addresses;
+        let book = &*self.context.address_book;
+        let peer = self.peer.address.ip();
+        let checked = match self.other.as_ref().map(|site| &site.host) {
+            Some(site) => check_caller(site, offer.address, peer, private, book).await,
+            None => check_range(offer.address, private),
+        };
+        checked.map_err(LinkEnd::AddressRefused)?;
+        match self.names {
+            Names::Believed => Ok(()),
+            Names::LookedUp => alias::look_up(&offer.alias, offer.address, book)
+                .await
+                .map_err(|elsewhere| self.denies(elsewhere)),
+        }
+    }
+
+    /// Counts why the other side is let go, for the status page.
+    fn denies(&self, why: Denied) -> LinkEnd {
+        let name = self.other.as_ref().map(|site| site.host.as_str());
+        let what = format!("rescue server {}", name.unwrap_or_default());
+        self.context.trust.refuse(&what, why.clone());
+        LinkEnd::Denied(why)
     }
 
     /// Removes what the origin wants removed, then says so.

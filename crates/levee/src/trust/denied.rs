@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use levee_net::Shared;
 use levee_trust::{BadSignature, Deed, NotAMember, Role, Stale, UnixMillis};
-use levee_vocab::HostName;
+use levee_vocab::{HostName, WebAddress};
 use thiserror::Error;
 
 use crate::integrity::PermitFault;
@@ -58,6 +58,19 @@ pub enum Denied {
     NotPassedOn {
         /// The other one.
         registry: SocketAddr,
+    },
+    /// A rescue server wants visitors sent to where it is not.
+    #[error(
+        "its alias {alias} leads to {found} and not to {told}, where it says that it is: mend the \
+         record, or community.address there"
+    )]
+    AliasElsewhere {
+        /// The name and port to which visitors would be sent.
+        alias: WebAddress,
+        /// Where it says that it is.
+        told: IpAddr,
+        /// Where the name leads.
+        found: IpAddr,
     },
     /// A permit counts for nothing.
     #[error("{0}")]
@@ -112,6 +125,7 @@ impl Denied {
             Self::OpenCommunity => "open_community",
             Self::LeftOut { .. } => "left_out",
             Self::NotPassedOn { .. } => "not_passed_on",
+            Self::AliasElsewhere { .. } => "alias_elsewhere",
             Self::Permit(why) => why.cause(),
             Self::NoKey(_) => "no_key",
         }

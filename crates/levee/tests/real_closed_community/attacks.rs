@@ -6,7 +6,7 @@ use levee_vocab::WebAddress;
 use levee_wire::registry::{Proof, Request};
 
 use super::members::{ORIGIN, RESCUE, sos};
-use super::players::{Conduct, Crowd, Liar, Player, VisitEnd, answers_in_clear, until};
+use super::players::{BYSTANDER, Conduct, Crowd, Liar, Player, VisitEnd, answers_in_clear, until};
 use super::stage::{Draft, Registry, Site, Stage, THIN, Typist, WIDE, offer_of};
 
 const THIRD: &str = "www.third.example";
@@ -141,6 +141,26 @@ fn who_sends_everybody_back_unsigned_is_used_less_and_another_one_is_asked() {
     );
     // There, back, there with a mark, back with it.
     assert!(seen.iter().all(|one| one.redirects <= 4), "{seen:?}");
+    drop((crowd, helper));
+}
+
+/// What it delivers at its own address is right, and nobody would be sent there.
+#[test]
+fn who_has_visitors_sent_to_a_bystander_is_not_used_and_another_one_is() {
+    let (stage, registry) = community(&[ORIGIN, RESCUE, THIRD]);
+    let helper = starts(&stage, RESCUE, WIDE, &registry);
+    let origin = starts(&stage, ORIGIN, THIN, &registry);
+    let liar = Player::starts(stage.trust(THIRD), Conduct::PointsElsewhere);
+    stage.registers(THIRD, liar.rescue, &registry);
+    origin.face.reaches_words("/candidates", THIRD);
+    origin.face.reaches_words("/candidates", RESCUE);
+    let crowd = Crowd::comes_to(&origin);
+    liar.hears("SOS");
+    let why = format!("{THIRD}: its alias {BYSTANDER}");
+    origin.face.tells("alias_elsewhere", 1, &why);
+    origin.face.reaches_words("/rescue_servers", RESCUE);
+    crowd.meets(40, VisitEnd::Right);
+    assert!(crowd.seen().iter().all(|one| one.end != VisitEnd::Wrong));
     drop((crowd, helper));
 }
 

@@ -38,14 +38,19 @@ pub enum Conduct {
     SendsBack,
     /// Its link carries a hundredth of what it promises.
     Boasts,
+    /// It has everybody sent to a machine that is not its own.
+    PointsElsewhere,
 }
+
+/// Where no member is. An address is a name that needs no DNS.
+pub const BYSTANDER: &str = "127.0.0.99";
 
 impl Conduct {
     /// What it says that it takes, in kB/s: so little that others are asked as well, or all.
     const fn rate(self) -> u32 {
         match self {
             Self::Honest | Self::Alters | Self::AltersByHttps | Self::Misleads => 20,
-            Self::SendsBack | Self::Boasts => 900,
+            Self::SendsBack | Self::Boasts | Self::PointsElsewhere => 900,
         }
     }
 }
@@ -191,7 +196,10 @@ impl Scene {
                 self.source.lock().unwrap().origin = Some(origin);
                 let (web, rate) = (self.web.port(), self.conduct.rate());
                 let alias = alias_at(web);
-                let alias = alias.split(':').next()?;
+                let alias = match self.conduct == Conduct::PointsElsewhere {
+                    true => BYSTANDER,
+                    false => alias.split(':').next()?,
+                };
                 let by_https = self.conduct == Conduct::AltersByHttps;
                 let tls = match by_https {
                     true => format!(" tls={}", self.tls.port()),
@@ -218,7 +226,7 @@ impl Scene {
         let target = first.split(' ').nth(1)?.to_owned();
         while !lines.next_line().await.ok()??.is_empty() {}
         let response = match self.conduct {
-            Conduct::Honest => self.fetch(&target).await?,
+            Conduct::Honest | Conduct::PointsElsewhere => self.fetch(&target).await?,
             Conduct::Alters => altered(&self.fetch(&target).await?),
             Conduct::AltersByHttps => match scheme {
                 Scheme::Http => self.fetch(&target).await?,

@@ -234,12 +234,13 @@ fn number(status: &Value, pointer: &str) -> u64 {
     found.and_then(Value::as_u64).unwrap_or_default()
 }
 
-/// What a server knows of names: all lead to where nobody is.
+/// What a server knows of names: those of sites lead to where nobody is. Aliases lead to their
+/// rescue server, or nobody would be sent there.
 fn hosts() -> String {
     let mut text = format!("127.0.0.1 localhost\n{NOWHERE} {SITE} large.example small.example\n");
     for number in 1..9 {
-        for host in ["www", "large", "small"] {
-            text.push_str(&format!("{NOWHERE} {host}-vh{number}.aliases.test\n"));
+        for (host, address) in [("www", ORIGIN), ("large", LARGE), ("small", SMALL)] {
+            text.push_str(&format!("{address} {host}-vh{number}.aliases.test\n"));
         }
     }
     text

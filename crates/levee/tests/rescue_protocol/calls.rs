@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use levee_control::{Input, LinkLoss, Rejection};
+use levee_control::{Input, LinkLoss, Output, Rejection};
 use levee_registry::PrivateAddresses;
 use tokio::net::TcpListener;
 
@@ -123,6 +123,39 @@ async fn an_offer_of_a_place_that_must_not_be_spoken_to_is_refused() {
         netcat.reads_the_end().await;
         stage.has_refused("address_refused", 1).await;
     }
+}
+
+/// Whom we ask for help, or for a rehearsal, offers a name that leads to a bystander.
+async fn offers_a_bystander(stage: &Stage, drill: Option<Duration>) -> Netcat {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut order = call(OUT, listener.local_addr().unwrap());
+    if let Output::CallForHelp { call, .. } = &mut order {
+        call.drill = drill;
+    }
+    stage.obeys(order);
+    let mut netcat = Netcat::over(listener.accept().await.unwrap().0);
+    netcat.line().await;
+    let answer = "1 200 OK www.bystander.com 5.6.7.8 8080 100 drill=1\n";
+    netcat.types(answer).await;
+    netcat
+}
+
+#[tokio::test]
+async fn nobody_is_sent_to_a_name_that_leads_away_from_its_rescue_server() {
+    let mut stage = Stage::set(settings()).await;
+    let mut netcat = offers_a_bystander(&stage, None).await;
+    let (link, rejection) = (OUT, Rejection::Garbage);
+    stage.hears(Input::RescueRefused { link, rejection }).await;
+    netcat.reads_the_end().await;
+    stage.has_refused("alias_elsewhere", 1).await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_is_there_to_find_such_a_name() {
+    let mut stage = Stage::set(settings()).await;
+    let _netcat = offers_a_bystander(&stage, Some(Duration::from_secs(60))).await;
+    let told = stage.next().await;
+    assert!(matches!(told, Input::RescueAccepted { .. }), "{told:?}");
 }
 
 #[tokio::test]

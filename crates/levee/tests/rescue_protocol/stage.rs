@@ -80,6 +80,20 @@ impl AddressBook for Known {
     ) -> Pin<Box<dyn Future<Output = Option<IpAddr>> + Send + 'a>> {
         Box::pin(async { self.0.get(site).copied() })
     }
+
+    /// No name leads anywhere but a bystander's.
+    fn leads_to<'a>(
+        &'a self,
+        alias: &'a WebAddress,
+    ) -> Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send + 'a>> {
+        let is_bystander = alias.host.as_str() == "www.bystander.com";
+        Box::pin(async move {
+            is_bystander
+                .then(|| [9, 9, 9, 9].into())
+                .into_iter()
+                .collect()
+        })
+    }
 }
 
 /// A server's rescue links; the test is its Brain.
