@@ -23,8 +23,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use levee_net::{Clock, Shared};
 use levee_registry::Accusations;
 use levee_trust::{
-    Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Roster, Stamps, UnixMillis,
-    may,
+    Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Roster, SignedList, Stamps,
+    UnixMillis, may,
 };
 use levee_vocab::HostName;
 use levee_wire::MessageBudget;
@@ -150,6 +150,16 @@ impl Trust {
             Membership::Open => None,
             Membership::Closed(roster) => Some(ask(roster)),
         })
+    }
+
+    /// Whether `name` stands on our newest list, also where that has expired: an authority that is
+    /// late has taken nobody off it. Everybody does in an open community.
+    pub fn is_listed(&self, name: &HostName) -> bool {
+        let found = self.roster(|roster| {
+            let list = roster.newest().map(SignedList::list);
+            list.is_none_or(|list| list.member(name).is_some())
+        });
+        found.unwrap_or(true)
     }
 
     /// Makes a connection that we opened one between members; a plain one stays so in an open

@@ -98,6 +98,7 @@ impl Parts {
         let every = self.settings.integrity.sampling;
         let period = self.settings.rescue.registry_period;
         let (trust, registry) = (Arc::clone(&self.trust), community.registry());
+        let members = Arc::clone(&trust);
         let accusing = Arc::clone(&office);
         let accuser = async move {
             keep_accusations(&accusing, &trust, registry, period).await;
@@ -120,7 +121,7 @@ impl Parts {
             tokio::spawn(inspector.run()),
             tokio::spawn(accuser),
             tokio::spawn(neighbours),
-            tokio::spawn(watch_orphans(plans, charge, events)),
+            tokio::spawn(watch_orphans(plans, (charge, members), events)),
         ]
     }
 }

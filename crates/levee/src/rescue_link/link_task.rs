@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use levee_control::{Candidate, Input, Rejection, RescueCall};
+use levee_control::{Candidate, Input, LinkLoss, Rejection, RescueCall};
 use levee_net::Clock;
 use levee_trust::{Deed, PublicKey};
 use levee_vocab::{FetchKey, LinkId, Purge, WebAddress};
@@ -501,9 +501,15 @@ impl LinkTask {
             let site = site.clone();
             self.context.purge_line.came(self.peer.link, site).await;
         }
-        let Some(input) = translation::told(self.peer.link, event, self.key) else {
+        let Some(mut input) = translation::told(self.peer.link, event, self.key) else {
             return;
         };
+        // Whom we let go has not died, so no permit of its counts.
+        if let (Input::LinkLost { loss, .. }, Some(LinkEnd::Denied(_))) =
+            (&mut input, &self.refusal)
+        {
+            *loss = LinkLoss::Distrusted;
+        }
         // The Brain is gone only when the server stops: then nobody wants to know.
         let _ = self.context.events.send(input).await;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use levee::rescue_link::{AddressBook, LinkSettings, Obeyed, RescueLinks, Surroundings};
 use levee::trust::{Channel, Trust, unix_now};
-use levee_control::{Candidate, Input, Output, Rejection, RescueCall};
+use levee_control::{Candidate, Input, LinkLoss, Output, Rejection, RescueCall};
 use levee_registry::PrivateAddresses;
 use levee_trust::Role;
 use levee_vocab::{ByteRate, HostName, LinkId, WebAddress};
@@ -222,16 +222,43 @@ async fn a_call_is_taken_once_by_the_one_who_is_asked() {
     assert!(told.at <= unix_now());
 }
 
-#[tokio::test]
-async fn who_was_expelled_is_told_the_reason() {
-    let stage = community();
+fn expels_the_origin(stage: &Stage) {
     let expelled = levee::command::Community::Expel {
         name: ORIGIN.parse().unwrap(),
         reason: "it altered pages".to_owned(),
         desk: stage.desk(),
     };
-    let origin = stage.trust_of(ORIGIN);
     super::stage::desk(&expelled).unwrap();
+}
+
+/// It may have permitted us to go on without it.
+#[tokio::test]
+async fn who_is_expelled_in_the_middle_of_a_rescue_has_not_died() {
+    let stage = community();
+    let (origin, trust) = (stage.trust_of(ORIGIN), stage.trust_of(RESCUE));
+    let mut rescue = Server::start(RESCUE, Arc::clone(&trust)).await;
+    let mut typist = Typist::connects(&origin, Channel::Rescue, rescue.address).await;
+    typist.types(&sos(&origin, RESCUE)).await;
+    let Input::SosReceived { link, .. } = rescue.hears().await else {
+        panic!("a call");
+    };
+    let (alias, rate) = (web("www-vh1.rescue.example"), ByteRate::from_kilobytes(9));
+    let accept = Output::AcceptSos { link, alias, rate };
+    assert_eq!(rescue.links.obey(&accept), Obeyed::Passed);
+    assert!(typist.reads().await.starts_with("1 200 OK "));
+    expels_the_origin(&stage);
+    let list = std::fs::read_to_string(stage.path("members.list")).unwrap();
+    assert!(trust.take_list(&list).unwrap().is_some());
+    let loss = LinkLoss::Distrusted;
+    assert_eq!(rescue.hears().await, Input::LinkLost { link, loss });
+    assert_eq!(denied(&trust, "expelled"), 1);
+}
+
+#[tokio::test]
+async fn who_was_expelled_is_told_the_reason() {
+    let stage = community();
+    let origin = stage.trust_of(ORIGIN);
+    expels_the_origin(&stage);
     let trust = stage.trust_of(RESCUE);
     let rescue = Server::start(RESCUE, Arc::clone(&trust)).await;
     let mut typist = Typist::connects(&origin, Channel::Rescue, rescue.address).await;

@@ -251,6 +251,26 @@ fn a_member_that_was_removed_and_runs_on_is_refused_everywhere() {
     drop((crowd, other));
 }
 
+/// Its permit would hold for an hour.
+#[test]
+fn a_member_that_is_expelled_when_it_has_died_is_rescued_no_longer() {
+    let (stage, registry) = community(&[ORIGIN, RESCUE]);
+    let rescue = starts(&stage, RESCUE, WIDE, &registry);
+    let origin = starts(&stage, ORIGIN, THIN, &registry);
+    origin.face.reaches_words("/candidates", RESCUE);
+    let crowd = Crowd::comes_to(&origin);
+    // The permit goes out with the first redirects.
+    origin.face.reaches_words("/rescue_servers", RESCUE);
+    rescue.face.reaches_words("/origins", "\"live\"");
+    drop(crowd);
+    drop(origin);
+    rescue.face.reaches_words("/origins", "\"orphaned\"");
+    stage.levee(&["community", "expel", ORIGIN, "--reason", "it altered pages"]);
+    let why = "the other side is not trusted any more";
+    rescue.face.reaches_words("/decisions", why);
+    rescue.face.loses_words("/origins", "\"orphaned\"");
+}
+
 #[test]
 fn a_call_that_was_recorded_before_a_restart_is_worth_nothing_after_it() {
     let (stage, registry) = community(&[ORIGIN, RESCUE]);
