@@ -2,7 +2,8 @@
 //!
 //! Each signed message carries a stamp. One that is further from our clock than
 //! [`CLOCK_SKEW_MAX`] is refused whatever it says; of the others each key's stamps are kept until
-//! they are too old anyway, so memory is bounded by the members and by a limit for each.
+//! they are too old anyway, so memory is bounded by the members and by a limit for each. Of those
+//! that were forgotten the newest is kept: were the clock set back, older ones would fit it again.
 //!
 //! A window that was opened a moment ago knows nothing of what came before it: so it refuses what
 //! was signed before that. A member whose clock is behind waits for as long as it is behind.
@@ -20,9 +21,17 @@ use crate::{PublicKey, UnixMillis};
 pub struct ReplayWindow {
     /// What was signed earlier may have been taken already, by the process before this one.
     opened: UnixMillis,
-    seen: BTreeMap<PublicKey, BTreeSet<UnixMillis>>,
+    seen: BTreeMap<PublicKey, Seen>,
     /// When the stamps of all keys were last looked through.
     swept: UnixMillis,
+}
+
+/// The stamps of one key.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    stamps: BTreeSet<UnixMillis>,
+    /// The newest of those that were forgotten.
+    forgotten: UnixMillis,
 }
 
 /// Why a stamp is refused.
@@ -81,20 +90,20 @@ impl ReplayWindow {
         let oldest = UnixMillis(now.0.saturating_sub(CLOCK_SKEW_MAX.as_millis() as u64));
         self.sweep(oldest, now);
         let seen = self.seen.entry(*key).or_default();
-        *seen = seen.split_off(&oldest);
-        if seen.contains(&stamp) {
+        seen.forget(&oldest);
+        if stamp <= seen.forgotten || seen.stamps.contains(&stamp) {
             return Err(Stale::Replayed);
         }
-        if seen.len() >= STAMPS_PER_KEY_MAX {
+        if seen.stamps.len() >= STAMPS_PER_KEY_MAX {
             return Err(Stale::TooMany);
         }
-        seen.insert(stamp);
+        seen.stamps.insert(stamp);
         Ok(())
     }
 
     /// Stamps that are held now.
     pub fn held(&self) -> usize {
-        self.seen.values().map(BTreeSet::len).sum()
+        self.seen.values().map(|seen| seen.stamps.len()).sum()
     }
 
     /// Once a second is often enough: thousands of members may each send several.
@@ -103,10 +112,15 @@ impl ReplayWindow {
             return;
         }
         self.swept = now;
-        self.seen.retain(|_, stamps| {
-            *stamps = stamps.split_off(&oldest);
-            !stamps.is_empty()
-        });
+        self.seen.values_mut().for_each(|seen| seen.forget(&oldest));
+    }
+}
+
+impl Seen {
+    fn forget(&mut self, oldest: &UnixMillis) {
+        let kept = self.stamps.split_off(oldest);
+        let gone = std::mem::replace(&mut self.stamps, kept);
+        self.forgotten = gone.last().copied().unwrap_or_default().max(self.forgotten);
     }
 }
 
@@ -181,6 +195,20 @@ mod tests {
             let stamp = UnixMillis(NOW.0 + second * 1000);
             assert!(window.take(&key(1), stamp, end).is_err());
         }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_not_taken_again_when_the_clock_is_set_back() {
+        let mut window = ReplayWindow::default();
+        let mut take = |by, stamp, now| window.take(&key(by), UnixMillis(stamp), UnixMillis(now));
+        let (now, later) = (NOW.0, NOW.0 + 3_600_000);
+        assert_eq!(take(1, now, now), Ok(()));
+        assert_eq!(take(2, later, later), Ok(()));
+        assert_eq!(take(1, now, now), Err(Stale::Replayed));
+        assert_eq!(take(1, now - 1, now), Err(Stale::Replayed));
+        // What is signed after it is taken at once.
+        assert_eq!(take(1, now + 1, now), Ok(()));
+        assert_eq!(take(2, now, now), Ok(()));
     }
 
     #[test]
