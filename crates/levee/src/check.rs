@@ -3,11 +3,12 @@
 //!
 //! Everything is told at once. Errors are what would stop a start; warnings are what would go on
 //! unnoticed: visitors turned away, help that nobody can give or get. Notes are what does no harm:
-//! files that nobody reads any more. Nothing is changed, and
-//! nobody is asked: what a first start would make is not made. It looks with the rights of whoever
-//! runs it, so it is best run as the user that runs levee.
+//! files that nobody reads any more. Nothing is left behind, and nobody is asked: what a first start
+//! would make is not made, only tried (`probe.rs`). It looks with the rights of whoever runs it, so
+//! it is best run as the user that runs levee.
 
 mod places;
+mod probe;
 
 use std::path::Path;
 
@@ -298,5 +299,43 @@ mod tests {
             told.contains("site.listen has no address of IPv6"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn an_access_log_that_cannot_be_written_is_told() {
+        let cases = [
+            ("/proc/levee.log", "/proc cannot be written: "),
+            ("public", "is a folder; name a file in it"),
+            ("logs/access.log", "/logs; make it"),
+        ];
+        for (access, why) in cases {
+            let stage = Stage::new(&format!("{SITE}[log]\naccess = \"{access}\"\n"));
+            let told = stage.told().unwrap_err();
+            assert!(told.contains("levee.toml: line 5: log.access: "), "{told}");
+            assert!(told.contains(why), "{told}");
+        }
+    }
+
+    #[test]
+    fn an_access_log_that_can_be_written_is_left_as_it_is() {
+        let stage = Stage::new(&format!("{SITE}[log]\naccess = \"access.log\"\n"));
+        stage.told().unwrap();
+        assert!(!stage.0.path().join("access.log").exists());
+        stage.write("access.log", "a line\n");
+        stage.told().unwrap();
+        let text = fs::read_to_string(stage.0.path().join("access.log")).unwrap();
+        assert_eq!(text, "a line\n");
+        assert_eq!(fs::read_dir(stage.0.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_state_folder_that_cannot_be_made_is_told_to_root_as_well() {
+        for folder in ["/proc/levee", "/proc/levee/state"] {
+            let text = format!("{SITE}[state]\nfolder = \"{folder}\"\n");
+            let told = Stage::new(&text).told().unwrap_err();
+            let expected =
+                format!("line 5: state.folder: {folder} cannot be made: /proc cannot be written: ");
+            assert!(told.contains(&expected), "{told}");
+        }
     }
 }

@@ -8,7 +8,10 @@ use std::time::SystemTime;
 
 use rustix::fs::{Access, access};
 
+use levee_observe::LogTarget;
+
 use super::Findings;
+use super::probe::{make_file, open_to_append};
 use crate::acme::CertificateStore;
 use crate::dns;
 use crate::integrity::{ExpelledList, PardonList};
@@ -16,6 +19,7 @@ use crate::settings::{Content, Settings};
 use crate::state::{StateFolder, has_no_room};
 use crate::trust::identity_at;
 
+const ACCESS_LOG: &str = "log.access";
 const STATE: &str = "state.folder";
 const IDENTITY: &str = "community.identity";
 
@@ -30,12 +34,39 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
         );
         findings.complain("site.folder", text);
     }
+    if let LogTarget::File(path) = &settings.log.access
+        && let Some(why) = cannot_be_logged_to(path)
+    {
+        let text = format!("{ACCESS_LOG}: {} {why}", path.display());
+        findings.complain(ACCESS_LOG, text);
+    }
     let state = settings.state_folder.as_deref();
     if let Some(folder) = state {
         state_folder((settings, folder), findings);
     }
     if let (Some(path), Some(_)) = (&settings.trust.identity, &settings.community) {
         identity(path, findings);
+    }
+}
+
+/// Why no lines can be added at the end of the file `path`, which is made where it is not there.
+fn cannot_be_logged_to(path: &Path) -> Option<String> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Some("is a folder; name a file in it".to_owned()),
+        Ok(_) => {
+            let error = open_to_append(path).err()?;
+            Some(format!("cannot be written: {error}; {WAY_OUT}"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let folder = folder_of(path);
+            let why = match folder.exists() {
+                true => takes_no_files(folder)?,
+                // A log in a folder that is made by itself would hide a mistake in its name.
+                false => format!("there is no folder {}; make it", folder.display()),
+            };
+            Some(format!("cannot be made: {why}"))
+        }
+        Err(error) => Some(format!("cannot be used: {error}; {WAY_OUT}")),
     }
 }
 
@@ -68,6 +99,8 @@ fn state_folder((settings, folder): (&Settings, &Path), findings: &mut Findings<
              written, nobody can be helped"
         );
         findings.warn(STATE, text);
+    } else if let Some(why) = takes_no_files(folder) {
+        return findings.complain(STATE, format!("{STATE}: {why}"));
     }
     for trouble in troubles(settings, folder) {
         findings.complain(STATE, format!("{STATE}: {trouble}"));
@@ -166,21 +199,40 @@ fn identity(path: &Path, findings: &mut Findings<'_>) {
 
 /// Why nothing can be made at `path`, with all folders that lead there.
 fn cannot_be_made(path: &Path) -> Option<String> {
-    let mut folder = path.parent()?;
-    while !folder.exists() && !folder.as_os_str().is_empty() {
-        folder = folder.parent()?;
+    let mut folder = folder_of(path);
+    while !folder.exists() && folder != Path::new(".") {
+        folder = folder_of(folder);
     }
-    if folder.as_os_str().is_empty() {
-        folder = Path::new(".");
-    }
+    takes_no_files(folder)
+}
+
+/// Why nothing can be made in `folder`.
+fn takes_no_files(folder: &Path) -> Option<String> {
     let shown = folder.display();
     if !folder.is_dir() {
         return Some(format!(
             "{shown} is no folder; move it away, or name another place"
         ));
     }
-    let error = access(folder, Access::WRITE_OK | Access::EXEC_OK).err()?;
-    Some(format!("{shown} cannot be written: {error}; {WAY_OUT}"))
+    let error = make_file(folder).err()?;
+    let way_out = if error.kind() == io::ErrorKind::PermissionDenied {
+        WAY_OUT
+    } else if error.kind() == io::ErrorKind::StorageFull {
+        "make room on its disk"
+    } else {
+        // Neither a right nor room is missing: it takes no files from anybody.
+        "name another place"
+    };
+    Some(format!("{shown} cannot be written: {error}; {way_out}"))
+}
+
+/// The folder in which `path` is.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => path,
+    }
 }
 
 const WAY_OUT: &str = "give it to the user that runs levee, and check as that user";

@@ -137,7 +137,8 @@ impl SettingsFile {
         let value =
             read_value(setting, value.get_ref()).map_err(|error| format!("{name}: {error}"))?;
         let value = if let Value::Path(path) = value {
-            Value::Path(folder.join(path))
+            // Shown as one path: no `././public` from `./public` beside `./levee.toml`.
+            Value::Path(folder.join(path).components().collect())
         } else {
             value
         };
@@ -266,5 +267,16 @@ mod tests {
             Some(&Value::Path("/site/public".into()))
         );
         assert_eq!(file.line("site.folder"), Some(2));
+        let clean = |folder: &str, path: &str| {
+            let text = format!("[site]\nfolder = \"{path}\"\n");
+            let file = SettingsFile::read(&text, Path::new(folder)).expect("a good file");
+            match file.given("site.folder") {
+                Some(Value::Path(path)) => path.display().to_string(),
+                other => panic!("a path, not {other:?}"),
+            }
+        };
+        assert_eq!(clean(".", "./publi"), "./publi");
+        assert_eq!(clean("", "publi"), "publi");
+        assert_eq!(clean("/etc/levee/.", "./../www/"), "/etc/levee/../www");
     }
 }
