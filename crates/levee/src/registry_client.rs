@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use levee_control::Candidate;
 use levee_observe::RegistryStatus;
+use levee_trust::NotAMember;
 use levee_vocab::HostName;
 use levee_wire::ParseError;
 use levee_wire::registry::{Accusation, Entry, Farewell, Reply, Request, Search};
@@ -61,6 +62,17 @@ pub trait Directory: Send + Sync {
         &self,
         site: HostName,
     ) -> impl Future<Output = Result<Option<Entry>, DirectoryError>> + Send;
+}
+
+impl DirectoryError {
+    /// Whether nobody can be believed yet, because we have no member list.
+    fn is_for_want_of_a_list(&self) -> bool {
+        let Self::Unreachable { source, .. } = self else {
+            return false;
+        };
+        let inner = source.get_ref().and_then(|inner| inner.downcast_ref());
+        inner == Some(&Denied::NotAMember(NotAMember::NoList))
+    }
 }
 
 /// Why a directory did not do what was asked.

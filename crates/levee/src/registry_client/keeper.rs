@@ -283,7 +283,13 @@ impl Keeper {
             true => Contact::Answers,
             false => Contact::Away,
         };
-        self.tell(contact, error.to_string());
+        let is_new = self.note(contact, error.to_string());
+        if is_new && error.is_for_want_of_a_list() {
+            // How each first start begins; where it lasts, whoever looks for lists says so.
+            info!("{error}");
+        } else if is_new {
+            warn!("{error}");
+        }
     }
 
     /// The registry closed a connection that nobody was using: it may have been restarted. One
@@ -300,6 +306,14 @@ impl Keeper {
     }
 
     fn tell(&self, contact: Contact, last_error: String) {
+        if self.note(contact, last_error.clone()) {
+            warn!("{last_error}");
+        }
+    }
+
+    /// Puts it into the status. Gives whether there is something new to tell: once for each time
+    /// that it goes wrong, not for each attempt.
+    fn note(&self, contact: Contact, last_error: String) -> bool {
         let used = self.used.map(|used| used.to_string());
         let before = self.status.send_replace(RegistryStatus {
             address: used.unwrap_or_else(|| NONE_YET.to_owned()),
@@ -309,10 +323,7 @@ impl Keeper {
             lookup_error: self.lookup_error(),
             all: self.all(),
         });
-        // Once for each time that it goes wrong, not for each attempt.
-        if before.last_error.is_empty() && !last_error.is_empty() {
-            warn!("{last_error}");
-        }
+        before.last_error.is_empty() && !last_error.is_empty()
     }
 
     /// DNS may name others at any time.

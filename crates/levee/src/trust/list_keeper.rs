@@ -15,7 +15,7 @@ use levee_trust::{LIST_BYTES_MAX, Role};
 use levee_wire::registry::{ListLine, encode_list_request, parse_list_line};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use super::status::Standing;
@@ -41,6 +41,7 @@ pub async fn keep_list(trust: Arc<Trust>, mut sources: ListSources) {
     if !trust.is_closed() {
         return;
     }
+    let start = Instant::now();
     let mut turn: usize = 0;
     let mut standing = Standing::Member;
     loop {
@@ -54,7 +55,7 @@ pub async fn keep_list(trust: Arc<Trust>, mut sources: ListSources) {
         trouble = trouble.or(ask_one_of(&trust, &registries).await.err());
         trust.note_list_trouble(trouble);
         let now = trust.roster(|roster| trust.standing(roster, sources.role));
-        tell_standing(&mut standing, now);
+        tell_standing(&mut standing, now.map(|now| now.after(start.elapsed())));
         tokio::select! {
             () = sleep(sources.period) => {}
             // The first ones may be found a moment after the start.
@@ -70,6 +71,7 @@ fn tell_standing(before: &mut Standing, now: Option<Standing>) {
     };
     match &now {
         Standing::Member => info!("we are a member, and our list is good"),
+        Standing::Waiting(cause) => info!("{cause}"),
         Standing::Due(cause) | Standing::Out(cause) => warn!("{cause}"),
     }
     *before = now;

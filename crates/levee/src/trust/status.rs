@@ -1,5 +1,7 @@
 //! How we stand in a closed community: for the status page, and for the log.
 
+use std::time::Duration;
+
 use levee_observe::{TrustRefusal, TrustStatus};
 use levee_trust::{Deed, NotAMember, Role, Roster, SignedList, may};
 
@@ -12,8 +14,20 @@ pub(super) enum Standing {
     Member,
     /// They do, until the list ends, and that is soon.
     Due(String),
+    /// We know nothing yet, which is how each first start begins.
+    Waiting(String),
     /// They do not.
     Out(String),
+}
+
+impl Standing {
+    /// The same after `waited` since the start: what is not normal any more is a lack.
+    pub(super) fn after(self, waited: Duration) -> Self {
+        match self {
+            Self::Waiting(cause) if waited >= LIST_WAIT => Self::Out(cause),
+            Self::Member | Self::Due(_) | Self::Waiting(_) | Self::Out(_) => self,
+        }
+    }
 }
 
 impl Trust {
@@ -37,7 +51,7 @@ impl Trust {
     /// Why members do not take us for one of them, in a sentence; none where they do.
     pub fn exclusion(&self, role: Role) -> Option<String> {
         match self.roster(|roster| self.standing(roster, role))? {
-            Standing::Out(cause) => Some(cause),
+            Standing::Waiting(cause) | Standing::Out(cause) => Some(cause),
             Standing::Member | Standing::Due(_) => None,
         }
     }
@@ -48,7 +62,7 @@ impl Trust {
         let (state, cause) = match self.standing(roster, role) {
             Standing::Member => ("ok", String::new()),
             Standing::Due(cause) => ("due", cause),
-            Standing::Out(cause) => ("out", cause),
+            Standing::Waiting(cause) | Standing::Out(cause) => ("out", cause),
         };
         TrustStatus {
             key: own.to_string(),
@@ -74,7 +88,13 @@ impl Trust {
                      there by `levee community add`"
                 ));
             }
-            Err(why) => return Standing::Out(format!("We are no member: {why}")),
+            Err(why) => {
+                let cause = format!("We are no member: {why}");
+                return match why == NotAMember::NoList {
+                    true => Standing::Waiting(cause),
+                    false => Standing::Out(cause),
+                };
+            }
         };
         let (deed, lack) = match wanted {
             Role::Site => (Deed::CallForHelp, "cannot call for help"),
@@ -93,5 +113,25 @@ impl Trust {
             }
             None => Standing::Member,
         }
+    }
+}
+
+/// Registries that are started with us have their list by then, and every one has been asked.
+const LIST_WAIT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_is_not_there_yet_is_normal_for_a_while() {
+        let waiting = Standing::Waiting("no list".to_owned());
+        let short = LIST_WAIT - Duration::from_secs(1);
+        assert_eq!(waiting.clone().after(short), waiting);
+        assert_eq!(
+            waiting.after(LIST_WAIT),
+            Standing::Out("no list".to_owned())
+        );
+        assert_eq!(Standing::Member.after(LIST_WAIT), Standing::Member);
     }
 }

@@ -1,5 +1,6 @@
 //! Members help each other; strangers, recorded calls and the expelled get nowhere.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
 use levee::trust::{Channel, Trust};
@@ -86,4 +87,28 @@ fn members_help_each_other_and_nobody_else_gets_anywhere() {
     rescue.tells("expelled", 1, "rescue link from");
     // Nobody was harmed: the sites serve, and the other member is one.
     rescue.reaches("/trust/state", "ok");
+}
+
+#[test]
+fn a_first_start_is_nothing_to_warn_of() {
+    let stage = Stage::of(&[(ORIGIN, "site"), ("registry", "registry")]);
+    let registry = stage.starts_registry("registry", &[]);
+    let registries = [registry.at];
+    let draft = |registries| Draft {
+        name: ORIGIN,
+        link: WIDE,
+        registries,
+        more: "",
+    };
+    // Nobody hands out a list: the port is closed again.
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = [nobody.local_addr().unwrap()];
+    let log = stage.log_of_site(&draft(&nobody), "no member list yet");
+    let last = log.last().unwrap();
+    assert!(
+        last.contains(" INFO ") && last.contains("We are no member"),
+        "{log:#?}"
+    );
+    let log = stage.log_of_site(&draft(&registries), "is in force");
+    assert!(!log.iter().any(|line| line.contains(" WARN ")), "{log:#?}");
 }

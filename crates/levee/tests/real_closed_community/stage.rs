@@ -116,6 +116,47 @@ impl Stage {
     }
 
     pub fn starts_site(&self, draft: &Draft<'_>) -> Site {
+        let file = self.writes(draft);
+        let (process, said) = self.starts(&["serve", "-c", &file], "admin http://");
+        let admin = said.split("admin http://").nth(1).unwrap();
+        let web = said.split("site http://").nth(1).unwrap();
+        let port = web.split([':', ',']).nth(1).unwrap();
+        Site {
+            web: WebAddress {
+                host: draft.name.parse().unwrap(),
+                port: port.parse().unwrap(),
+            },
+            face: Face(admin.trim().parse().unwrap()),
+            _process: process,
+        }
+    }
+
+    /// Starts a site; gives what it logs, until a line has `end` in it.
+    pub fn log_of_site(&self, draft: &Draft<'_>, end: &str) -> Vec<String> {
+        let file = self.writes(draft);
+        let mut process = Command::new(env!("CARGO_BIN_EXE_levee"))
+            .current_dir(self.folder.path())
+            .args(["serve", "-c", &file])
+            .env("LEVEE_LOG", "info")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(process.stderr.take().unwrap());
+        let _running = Running(process);
+        let mut seen = vec![];
+        for line in log.lines().map(Result::unwrap) {
+            let is_last = line.contains(end);
+            seen.push(line);
+            if is_last {
+                return seen;
+            }
+        }
+        panic!("it ended: {seen:#?}")
+    }
+
+    /// Writes its settings; gives the name of the file.
+    fn writes(&self, draft: &Draft<'_>) -> String {
         let Draft {
             name,
             link,
@@ -135,18 +176,7 @@ impl Stage {
         );
         let file = format!("{name}.toml");
         std::fs::write(self.folder.path().join(&file), text).unwrap();
-        let (process, said) = self.starts(&["serve", "-c", &file], "admin http://");
-        let admin = said.split("admin http://").nth(1).unwrap();
-        let web = said.split("site http://").nth(1).unwrap();
-        let port = web.split([':', ',']).nth(1).unwrap();
-        Site {
-            web: WebAddress {
-                host: name.parse().unwrap(),
-                port: port.parse().unwrap(),
-            },
-            face: Face(admin.trim().parse().unwrap()),
-            _process: process,
-        }
+        file
     }
 
     /// Starts it, and reads what it says until `ready` is among it.
