@@ -3,9 +3,9 @@
 //!
 //! Everything is told at once. Errors are what would stop a start; warnings are what would go on
 //! unnoticed: visitors turned away, help that nobody can give or get. Notes are what does no harm:
-//! files that nobody reads any more. Nothing is left behind, and nobody is asked: what a first start
-//! would make is not made, only tried (`probe.rs`). It looks with the rights of whoever runs it, so
-//! it is best run as the user that runs levee.
+//! files that nobody reads any more. Nothing is left behind, and nobody is asked: what a first
+//! start would make is not made, only tried (`probe.rs`). It looks with the rights of whoever runs
+//! it, so it is best run as the user that runs levee.
 
 mod places;
 mod probe;
@@ -29,21 +29,27 @@ struct Findings<'a> {
 /// # Errors
 /// Every complaint, one a line, with the file's name before it.
 pub fn run(path: &Path) -> Result<String, String> {
-    let (settings, file) = settings::load_with_lines(path).map_err(|all| told(path, &all))?;
-    let findings = look(&settings, &file);
-    if !findings.errors.is_empty() {
-        return Err(told(path, &findings.errors));
-    }
-    let mut report = format!("{}: good, site {}", path.display(), settings.site.name);
+    let file = settings::read_file(path).map_err(|all| told(path, &all))?;
+    let (settings, flaws) = Settings::settle_all(&file);
+    let findings = look(&settings, &file, flaws);
+    let mut report = match findings.errors.as_slice() {
+        [] => format!("{}: good, site {}", path.display(), settings.site.name),
+        errors => told(path, errors),
+    };
     for (kind, all) in [("warning", &findings.warnings), ("note", &findings.notes)] {
         for one in all {
             report.push_str(&format!("\n{}: {kind}: {one}", path.display()));
         }
     }
-    Ok(report)
+    match findings.errors.is_empty() {
+        true => Ok(report),
+        false => Err(report),
+    }
 }
 
-fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
+/// What is found beside the `flaws` of settings that did not settle. Of those only what is certain
+/// all the same: where a flaw stands, the server would have other settings than these.
+fn look<'a>(settings: &Settings, file: &'a SettingsFile, flaws: Vec<Complaint>) -> Findings<'a> {
     let mut findings = Findings {
         file,
         errors: vec![],
@@ -51,13 +57,41 @@ fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
         notes: vec![],
     };
     places::look(settings, &mut findings);
-    let certificates = https::check(settings);
-    for text in certificates.errors.into_iter().chain(dns::check(settings)) {
-        findings.errors.push(Complaint { line: None, text });
+    let is_sound = |sections: &[&str]| {
+        let speaks = |flaw: &Complaint| sections.iter().any(|section| flaw.text.contains(section));
+        !flaws.iter().any(speaks)
+    };
+    if is_sound(&["tls.", "acme."]) {
+        let certificates = https::check(settings);
+        findings.errors.extend(without_lines(certificates.errors));
+        findings
+            .warnings
+            .extend(without_lines(certificates.warnings));
     }
-    for text in certificates.warnings {
-        findings.warnings.push(Complaint { line: None, text });
+    if is_sound(&["dns.", "site.name"]) {
+        findings.errors.extend(without_lines(dns::check(settings)));
     }
+    findings.errors.retain(|error| !file.follows(error));
+    if flaws.is_empty() {
+        warn(settings, &mut findings);
+    } else {
+        findings.warnings.clear();
+        findings.notes.clear();
+    }
+    findings.errors.extend(flaws);
+    findings.errors.sort();
+    findings.warnings.sort();
+    findings.notes.sort();
+    findings
+}
+
+fn without_lines(texts: impl IntoIterator<Item = String>) -> impl Iterator<Item = Complaint> {
+    let complaint = |text| Complaint { line: None, text };
+    texts.into_iter().map(complaint)
+}
+
+/// What would do nothing, or not what was meant.
+fn warn(settings: &Settings, findings: &mut Findings<'_>) {
     if let Some(why) = dns::unused(settings) {
         let text = format!("dns.zone: no rescue server is put into the site's name: {why}");
         findings.warn("dns.zone", text);
@@ -74,10 +108,6 @@ fn look<'a>(settings: &Settings, file: &'a SettingsFile) -> Findings<'a> {
     for text in given.map_or_else(Vec::new, |given| node::unheard(settings, given)) {
         findings.warn("community.address", text);
     }
-    findings.errors.sort();
-    findings.warnings.sort();
-    findings.notes.sort();
-    findings
 }
 
 impl Findings<'_> {
@@ -144,6 +174,12 @@ mod tests {
         }
     }
 
+    /// What of it is no warning.
+    fn errors(told: &str) -> String {
+        let lines = told.lines().filter(|line| !line.contains(": warning: "));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     #[test]
     fn a_folder_that_is_not_there_is_told_with_its_line() {
         let stage = Stage::new("[site]\nfolder = \"pictures\"\n");
@@ -200,14 +236,14 @@ mod tests {
             assert!(line.contains("line 9: state.folder: "), "{told}");
             assert!(line.ends_with("mend or delete the file"), "{told}");
         }
-        assert_eq!(told.lines().count(), 2, "{told}");
+        assert_eq!(errors(&told).lines().count(), 2, "{told}");
         // Whoever runs the tests may read everything; a folder nobody can read as a file.
         for file in ["dns-serial-a.example", "certificates/records-in-dns.json"] {
             let path = stage.0.path().join("state").join(file);
             fs::remove_file(&path).unwrap();
             fs::create_dir(&path).unwrap();
         }
-        let told = stage.told().unwrap_err();
+        let told = errors(&stage.told().unwrap_err());
         assert_eq!(told.matches("Is a directory").count(), 2, "{told}");
         assert_eq!(told.matches("; ").count(), 2, "each has a way out: {told}");
     }
@@ -337,5 +373,41 @@ mod tests {
                 format!("line 5: state.folder: {folder} cannot be made: /proc cannot be written: ");
             assert!(told.contains(&expected), "{told}");
         }
+    }
+
+    #[test]
+    fn mistakes_of_the_file_and_around_it_are_told_at_once() {
+        let stage = Stage::new(
+            "[site]\nfolder = \"pictures\"\nlisten = [\"here\"]\n[log]\n\
+             access = \"/proc/levee.log\"\n[rescue]\ninterval = \"1 ms\"\n\
+             [tls]\ncertificate = \"none.pem\"\n",
+        );
+        let told = stage.told().unwrap_err();
+        for part in [
+            "line 2: site.folder: there is no folder",
+            "line 3: site.listen: ",
+            "line 5: log.access: ",
+            "line 7: rescue.interval",
+            "/none.pem",
+        ] {
+            assert!(told.contains(part), "{part} is missing: {told}");
+        }
+        assert_eq!(told.lines().count(), 5, "{told}");
+    }
+
+    #[test]
+    fn what_only_follows_from_a_mistake_is_not_told() {
+        let stage = Stage::new("[site]\nfoldr = \"public\"\n[tls]\nkey = \"k\"\n");
+        let told = stage.told().unwrap_err();
+        assert_eq!(told.lines().count(), 2, "{told}");
+        assert!(
+            told.contains("line 2: there is no setting `site.foldr`"),
+            "{told}"
+        );
+        assert!(told.contains("line 4: tls.key does nothing"), "{told}");
+        let stage =
+            Stage::new("[site]\nfolder = \"public\"\n[tls]\ncertificate = 3\nkey = \"k\"\n");
+        let told = stage.told().unwrap_err();
+        assert_eq!(told.lines().count(), 1, "{told}");
     }
 }

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgGroup, Args, Parser, Subcommand};
 use levee_control::{DRILL_LENGTH_MAX, DRILL_RATE_MAX};
 use levee_dns::DomainName;
 use levee_net::ListenAddress;
@@ -15,11 +15,24 @@ use levee_trust::PublicKey;
 use levee_vocab::{ByteRate, HostName};
 
 pub use self::community::{Community, Desk, Validity};
-use crate::settings::{rate_or_nothing, time};
+use crate::settings::{rate_or_nothing, socket, time};
 
-/// A web server whose neighbours carry its visitors when a crowd comes.
+/// A web server and reverse proxy for sites that help each other.
+///
+/// Levee serves a folder, or stands in front of an application. When more visitors come at once
+/// than the site's line can carry, other sites of its community serve some of them.
 #[derive(Debug, Parser)]
-#[command(name = "levee", version, about, disable_help_subcommand = true)]
+#[command(
+    name = "levee",
+    version,
+    disable_help_subcommand = true,
+    after_help = "Begin with:\n  \
+        levee serve ./public         serve a folder at http://localhost:8080\n  \
+        levee check levee.toml       tell what is wrong in a settings file\n  \
+        levee serve -c levee.toml    serve what it says\n  \
+        levee status                 how the running server is\n\n\
+        `levee COMMAND --help` tells more of each."
+)]
 pub struct CommandLine {
     /// What to do.
     #[command(subcommand)]
@@ -141,9 +154,12 @@ pub enum Command {
 
 /// `levee serve`.
 #[derive(Clone, Debug, Args)]
+#[command(
+    group = ArgGroup::new("what").args(["folder", "config"]).required(true).multiple(true),
+    override_usage = "levee serve [OPTIONS] <FOLDER>\n       levee serve [OPTIONS] -c <FILE>"
+)]
 pub struct Serve {
     /// Folder to serve; everything else has sane defaults.
-    #[arg(required_unless_present = "config")]
     pub folder: Option<PathBuf>,
     /// Settings file.
     #[arg(short, long, value_name = "FILE")]
@@ -155,7 +171,7 @@ pub struct Serve {
     #[arg(long, value_name = "HOST")]
     pub name: Option<String>,
     /// Address of the admin pages, over what the file says.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub admin: Option<SocketAddr>,
 }
 
@@ -235,6 +251,10 @@ pub enum CertificateAction {
     },
 }
 
+fn address(text: &str) -> Result<SocketAddr, String> {
+    socket(text).map_err(|flaw| format!("this {flaw}"))
+}
+
 fn visits(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim();
     match number.parse() {
@@ -273,7 +293,12 @@ fn link_rate(text: &str) -> Result<ByteRate, String> {
 #[derive(Debug, Args)]
 pub struct Registry {
     /// Address for the members.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:7070")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "0.0.0.0:7070",
+        value_parser = address
+    )]
     pub listen: SocketAddr,
     /// Believe members at private and loopback addresses.
     #[arg(long)]
@@ -292,7 +317,7 @@ pub struct Registry {
     #[arg(long, value_name = "HOST:PORT", value_parser = peer)]
     pub peer: Vec<String>,
     /// Address for its operator: `/status.json` says how it stands with its peers.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub admin: Option<SocketAddr>,
 }
 
@@ -311,7 +336,12 @@ fn peer(text: &str) -> Result<String, String> {
 #[derive(Clone, Debug, Args)]
 pub struct NameServerOrder {
     /// Address to answer at, by UDP and TCP.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "0.0.0.0:53")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "0.0.0.0:53",
+        value_parser = address
+    )]
     pub listen: SocketAddr,
     /// Name of the zone.
     #[arg(long, value_name = "NAME")]
@@ -324,7 +354,7 @@ pub struct NameServerOrder {
     #[arg(long, value_name = "FILE")]
     pub keys: Option<PathBuf>,
     /// A name server that keeps a copy; again for more.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub secondary: Vec<SocketAddr>,
     /// Folder where updates outlive a restart.
     #[arg(long, value_name = "FOLDER")]
@@ -335,7 +365,12 @@ pub struct NameServerOrder {
 #[derive(Debug, Args)]
 pub struct Server {
     /// Its admin address.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9100")]
+    #[arg(
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:9100",
+        value_parser = address
+    )]
     pub admin: SocketAddr,
     /// Its settings file, from which the admin address is read.
     #[arg(short, long, value_name = "FILE", conflicts_with = "admin")]

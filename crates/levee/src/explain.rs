@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
+use crate::settings::{self, Complaint, SETTINGS, Settings, SettingsFile};
 
 /// The report of `levee explain`: each setting, its value, and where it came from.
 ///
@@ -12,10 +12,10 @@ use crate::settings::{self, Complaint, SETTINGS, SettingsFile};
 pub fn explain(path: Option<&Path>) -> Result<String, String> {
     let file = match path {
         Some(path) => {
-            settings::load(path).map_err(|complaints| told(path, &complaints))?;
-            let text = settings::read_text(path)?;
-            SettingsFile::read(&text, path.parent().unwrap_or(Path::new(".")))
-                .map_err(|complaints| told(path, &complaints))?
+            let complain = |complaints: Vec<Complaint>| told(path, &complaints);
+            let file = settings::read_file(path).map_err(complain)?;
+            Settings::settle(&file).map_err(complain)?;
+            file
         }
         None => SettingsFile::default(),
     };

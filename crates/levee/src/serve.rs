@@ -24,7 +24,7 @@ use crate::explain::told;
 use crate::node::Node;
 use crate::registry_finder::{self, KnownRegistries, RegistryPlaces};
 use crate::registry_server::{self, RegistryServerSettings};
-use crate::settings::{Complaint, Settings, SettingsFile, TrustSettings, read_text};
+use crate::settings::{Complaint, Setting, Settings, SettingsFile, TrustSettings, read_text};
 use crate::trust::{ListSources, Trust, keep_list};
 
 /// Serves a site until SIGTERM or SIGINT, then drains.
@@ -37,7 +37,7 @@ pub fn run(serve: &Serve) -> Result<(), String> {
     let inherited = Inherited::from_environment()
         .map_err(|error| format!("cannot use the sockets that were handed over: {error}"))?;
     log()?;
-    let settings = settings(serve)?;
+    let (settings, start) = settings(serve)?;
     levee_net::raise_open_files();
     // Two threads: one may be busy with the state folder while the other keeps the interval.
     let runtime = Builder::new_multi_thread()
@@ -47,7 +47,7 @@ pub fn run(serve: &Serve) -> Result<(), String> {
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
-    let again = serve_again(serve);
+    let again = serve_again(serve, start);
     run_to_end(runtime, async {
         let node = Node::build(settings, &inherited).await?;
         node.run(again).await
@@ -192,16 +192,20 @@ pub fn small_runtime() -> Result<Runtime, String> {
         .map_err(|error| format!("cannot start: {error}"))
 }
 
-/// How to read the settings again at a reload.
-pub type Again = Box<dyn Fn() -> Result<Settings, String> + Send + Sync>;
+/// How to read the settings again at a reload: as they are now, and those that are others than at
+/// the start.
+pub type Again = Box<dyn Fn() -> Result<(Settings, Vec<&'static Setting>), String> + Send + Sync>;
 
-fn serve_again(serve: &Serve) -> Again {
+fn serve_again(serve: &Serve, start: SettingsFile) -> Again {
     let serve = serve.clone();
-    Box::new(move || settings(&serve))
+    Box::new(move || {
+        let (settings, now) = settings(&serve)?;
+        Ok((settings, now.differences(&start)))
+    })
 }
 
 /// What the file says, and over it what the command line says.
-fn settings(serve: &Serve) -> Result<Settings, String> {
+fn settings(serve: &Serve) -> Result<(Settings, SettingsFile), String> {
     let path = serve.config.as_deref().unwrap_or(Path::new("command line"));
     let complain = |complaints: Vec<Complaint>| told(path, &complaints);
     let mut file = match &serve.config {
@@ -227,11 +231,11 @@ fn settings(serve: &Serve) -> Result<Settings, String> {
     ];
     for (name, value) in over {
         if let Some(value) = value {
-            file.set(name, &value)
-                .map_err(|complaint| complain(vec![complaint]))?;
+            file.set(name, &value);
         }
     }
-    Settings::settle(&file).map_err(complain)
+    let settings = Settings::settle(&file).map_err(complain)?;
+    Ok((settings, file))
 }
 
 fn log() -> Result<(), String> {

@@ -16,12 +16,12 @@ pub use read::{Complaint, SettingsFile};
 pub use settle::{
     AcmeSettings, AliasZone, AnswerOrder, CacheSettings, ChallengeChoice, CommunitySettings,
     Content, CopiedLinks, CrawlerSettings, DnsSettings, ExternalAccount, FetchTimes, HelpSettings,
-    HotSpotSettings, IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameServer,
-    OwnServer, Recognition, RescueSettings, Settings, SiteSettings, TlsSettings, TrustSettings,
-    UnknownHost, UpstreamTable,
+    HotSpotSettings, IntegritySettings, LimitSettings, LinkSettings, LogSettings, NameChoice,
+    NameServer, OwnServer, Recognition, RescueSettings, Settings, SiteSettings, TlsSettings,
+    TrustSettings, UnknownHost, UpstreamTable,
 };
 pub use table::{Change, SETTINGS, Setting, reference_page};
-pub use value::{Kind, rate_or_nothing, time};
+pub use value::{Kind, rate_or_nothing, socket, time};
 
 /// More than this is no settings file; the largest have some kilobytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
@@ -32,15 +32,6 @@ const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// All complaints, each with its line; a file that cannot be read is one complaint.
 pub fn load(path: &Path) -> Result<Settings, Vec<Complaint>> {
     Settings::settle(&read_file(path)?)
-}
-
-/// As [`load`], with the file, which knows the lines.
-///
-/// # Errors
-/// As [`load`].
-pub fn load_with_lines(path: &Path) -> Result<(Settings, SettingsFile), Vec<Complaint>> {
-    let file = read_file(path)?;
-    Ok((Settings::settle(&file)?, file))
 }
 
 /// The text of a settings file.
@@ -62,7 +53,11 @@ pub(crate) fn read_text(path: &Path) -> Result<String, String> {
     }
 }
 
-fn read_file(path: &Path) -> Result<SettingsFile, Vec<Complaint>> {
+/// The settings file at `path`, not yet settled.
+///
+/// # Errors
+/// Where it cannot be read, or is no TOML.
+pub fn read_file(path: &Path) -> Result<SettingsFile, Vec<Complaint>> {
     let text = read_text(path).map_err(|text| vec![Complaint { line: None, text }])?;
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let folder = if folder.as_os_str().is_empty() {

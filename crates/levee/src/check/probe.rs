@@ -1,8 +1,8 @@
 //! Whether a file could be made in a folder, found out without leaving one there.
 //!
-//! Permission bits do not tell: they stop no root, and what `/proc` refuses it refuses to everybody.
-//! So a file without a name is made (`O_TMPFILE`): nobody sees it, and it is gone when it is closed,
-//! even by a kill. Where a file system knows none, a file with a name is made and removed.
+//! Permission bits do not tell: they stop no root, and `/proc` refuses everybody. So a file without
+//! a name is made (`O_TMPFILE`): nobody sees it, and it is gone when it is closed, even by a kill.
+//! Where a file system knows none, a file with a name is made and removed.
 
 use std::fs::{self, OpenOptions};
 use std::io;

@@ -14,7 +14,6 @@ use tokio::sync::{mpsc, watch};
 
 use super::made::{copied, sites};
 use super::purge_office::PurgeOffice;
-use super::reach::is_widened;
 use crate::admin::{Reporting, StatusSource};
 use crate::brain_task::Order;
 use crate::dns::{Dns, NewZone};
@@ -73,11 +72,10 @@ impl StatusSource for Face {
     }
 
     fn reload(&self) -> Result<String, String> {
-        let mut settings = (self.again)()?;
-        // Ports that the system chose stay what they are.
-        self.in_force
-            .with(|old| keep_chosen_ports(&mut settings, old));
-        let later = self.in_force.with(|old| settings.wait_for_restart(old));
+        let (mut settings, changed) = (self.again)()?;
+        let later = self
+            .in_force
+            .with(|old| settings.wait_for_restart(old, &changed));
         let zone = match &self.dns {
             Some(dns) => dns.read_again(&settings)?,
             None => None,
@@ -126,16 +124,5 @@ impl StatusSource for Face {
             told.push_str(&format!("; {error}: the certificate in force stays"));
         }
         Ok(told)
-    }
-}
-
-fn keep_chosen_ports(settings: &mut Settings, old: &Settings) {
-    if settings.site.port == 0 {
-        settings.site.port = old.site.port;
-    }
-    if let (Some(new), Some(old)) = (&mut settings.community, &old.community)
-        && (new.rescue_listen.port() == 0 || is_widened(new.rescue_listen, old.rescue_listen))
-    {
-        new.rescue_listen = old.rescue_listen;
     }
 }

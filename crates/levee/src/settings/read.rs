@@ -1,16 +1,20 @@
 //! The settings file into values: the first of four stages (read, settle, plan, build).
 //!
 //! Knows where each value stood, so that a complaint can name the line. Complains about everything
-//! at once, not only about the first mistake.
+//! at once, not only about the first mistake: what could not be read is remembered beside what
+//! could, and the next stage says what else is wrong. What is only wrong because something could
+//! not be read is left out there (see `follows`), or a slip of the pen would be told five times.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 
+use levee_vocab::HostName;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::table::{self, Setting};
+use super::table::{self, SETTINGS, Setting};
 use super::value::{Kind, Value};
 
 /// Something wrong with a settings file.
@@ -35,6 +39,9 @@ impl fmt::Display for Complaint {
 #[derive(Clone, Debug, Default)]
 pub struct SettingsFile {
     given: BTreeMap<&'static str, Given>,
+    /// Settings that were most likely meant where something could not be read.
+    unread: BTreeSet<&'static str>,
+    complaints: Vec<Complaint>,
 }
 
 #[derive(Clone, Debug)]
@@ -45,49 +52,42 @@ struct Given {
 }
 
 impl SettingsFile {
-    /// Reads `text`. Relative paths in it are seen from `folder`.
+    /// Reads `text`. Relative paths in it are seen from `folder`. What is wrong with single
+    /// settings is kept for whoever settles them.
+    ///
+    /// # Errors
+    /// Where it is no TOML.
     pub fn read(text: &str, folder: &Path) -> Result<Self, Vec<Complaint>> {
-        let mut complaints = vec![];
         let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let line = error.span().map(|span| line_of(text, span.start));
-            complaints.push(Complaint {
-                line,
+        if !errors.is_empty() {
+            let told = errors.iter().map(|error| Complaint {
+                line: error.span().map(|span| line_of(text, span.start)),
                 text: error.message().to_owned(),
             });
+            return Err(told.collect());
         }
         let mut file = Self::default();
-        for (group, entry) in document.get_ref() {
-            let line = line_of(text, group.span().start);
-            let Some(keys) = entry.get_ref().as_table() else {
-                let text = format!("`{}` must stand in a table such as [site]", group.get_ref());
-                complaints.push(Complaint {
-                    line: Some(line),
-                    text,
-                });
-                continue;
-            };
-            for (key, value) in keys {
-                let name = format!("{}.{}", group.get_ref(), key.get_ref());
-                let line = line_of(text, key.span().start);
-                if let Err(text) = file.take(&name, value, folder, line) {
-                    complaints.push(Complaint {
-                        line: Some(line),
-                        text,
-                    });
+        for (section, entry) in document.get_ref() {
+            let name = section.get_ref();
+            let complaint = match entry.get_ref().as_table() {
+                None => Some(file.stray(name)),
+                Some(_) if !table::is_section(name) => Some(file.unknown_section(name)),
+                Some(keys) => {
+                    file.take_all(name, keys, (text, folder));
+                    None
                 }
-            }
+            };
+            file.complaints.extend(complaint.map(|told| Complaint {
+                line: Some(line_of(text, section.span().start)),
+                text: told,
+            }));
         }
-        complaints.sort();
-        if complaints.is_empty() {
-            Ok(file)
-        } else {
-            Err(complaints)
-        }
+        file.complaints.sort();
+        Ok(file)
     }
 
     /// Sets `name` from the command line, over what the file says.
-    pub fn set(&mut self, name: &'static str, text: &str) -> Result<(), Complaint> {
+    pub fn set(&mut self, name: &'static str, text: &str) {
         let setting = table::find(name).expect("the command line names settings of the table");
         match setting.kind.read(text) {
             Ok(value) => {
@@ -99,13 +99,45 @@ impl SettingsFile {
                         line: None,
                     },
                 );
-                Ok(())
             }
-            Err(error) => Err(Complaint {
-                line: None,
-                text: format!("{name}: {error}"),
-            }),
+            Err(error) => {
+                self.unread.insert(name);
+                self.complaints.push(Complaint {
+                    line: None,
+                    text: format!("{name}: {error}"),
+                });
+            }
         }
+    }
+
+    /// What could not be read.
+    pub fn complaints(&self) -> &[Complaint] {
+        &self.complaints
+    }
+
+    /// Whether `complaint` may only be there because something could not be read: it speaks of
+    /// that.
+    pub fn follows(&self, complaint: &Complaint) -> bool {
+        self.unread.iter().any(|name| complaint.text.contains(name))
+    }
+
+    /// The settings that have another value here than in `other`, in the order of their table.
+    pub fn differences(&self, other: &Self) -> Vec<&'static Setting> {
+        let differ = |setting: &&Setting| self.value(setting.name) != other.value(setting.name);
+        SETTINGS.iter().filter(differ).collect()
+    }
+
+    /// The value of `name`: the one that is given, or the default of the table.
+    pub(super) fn value(&self, name: &str) -> Option<Value> {
+        if let Some(given) = self.given(name) {
+            return Some(given.clone());
+        }
+        let setting = table::find(name).expect("settings are asked for by names of the table");
+        if setting.default.is_empty() {
+            return None;
+        }
+        let default = setting.kind.read(setting.default);
+        Some(default.expect("a test reads every default"))
     }
 
     /// The value of `name` if the file gives one.
@@ -125,17 +157,31 @@ impl SettingsFile {
         self.given.get(name).and_then(|given| given.line)
     }
 
+    fn take_all(&mut self, section: &str, keys: &DeTable<'_>, (text, folder): (&str, &Path)) {
+        for (key, value) in keys {
+            let name = format!("{section}.{}", key.get_ref());
+            let line = line_of(text, key.span().start);
+            if let Err(text) = self.take(&name, value, (folder, line)) {
+                let line = Some(line);
+                self.complaints.push(Complaint { line, text });
+            }
+        }
+    }
+
     fn take(
         &mut self,
         name: &str,
         value: &Spanned<DeValue<'_>>,
-        folder: &Path,
-        line: usize,
+        (folder, line): (&Path, usize),
     ) -> Result<(), String> {
-        let setting = table::find(name).ok_or_else(|| unknown(name))?;
+        let Some(setting) = table::find(name) else {
+            return Err(self.unknown(name));
+        };
         let written = written(value.get_ref());
-        let value =
-            read_value(setting, value.get_ref()).map_err(|error| format!("{name}: {error}"))?;
+        let value = read_value(setting, value.get_ref()).map_err(|error| {
+            self.unread.insert(setting.name);
+            format!("{name}: {error}{}", way_out(name, &written))
+        })?;
         let value = if let Value::Path(path) = value {
             // Shown as one path: no `././public` from `./public` beside `./levee.toml`.
             Value::Path(folder.join(path).components().collect())
@@ -152,6 +198,48 @@ impl SettingsFile {
         );
         Ok(())
     }
+
+    fn unknown(&mut self, name: &str) -> String {
+        let Some(near) = table::nearest(name) else {
+            return format!("there is no setting `{name}`; {ALL_SETTINGS}");
+        };
+        self.unread.insert(near);
+        format!("there is no setting `{name}`; did you mean `{near}`?")
+    }
+
+    fn unknown_section(&mut self, name: &str) -> String {
+        let Some(near) = table::nearest_section(name) else {
+            return format!("there is no section [{name}]; {ALL_SETTINGS}");
+        };
+        self.unread.extend(table::section(near));
+        format!("there is no section [{name}]; did you mean [{near}]?")
+    }
+
+    /// Told of a key that stands in no section.
+    fn stray(&mut self, key: &str) -> String {
+        let meant = SETTINGS.iter().map(|setting| setting.name);
+        let meant = meant.filter(|name| table::parts(name).1 == key);
+        self.unread.extend(meant);
+        format!("`{key}` must stand in a table such as [site]")
+    }
+}
+
+const ALL_SETTINGS: &str = "`levee explain --reference` lists all";
+
+/// What else is there for a value that `name` does not take.
+fn way_out(name: &str, written: &str) -> String {
+    let (host, port) = match written.rsplit_once(':') {
+        Some((host, port)) => (host, port),
+        None => (written, "7070"),
+    };
+    let is_name = host.parse::<IpAddr>().is_err() && host.parse::<HostName>().is_ok();
+    match is_name && name == "community.registry" {
+        true => format!(
+            "; a registry is named in community.registries = [\"{host}:{port}\"], and a domain \
+             whose DNS names its registries in community.registry_domain = \"{host}\""
+        ),
+        false => String::new(),
+    }
 }
 
 /// A value as a person would write it again.
@@ -166,13 +254,6 @@ fn written(value: &DeValue<'_>) -> String {
             parts.join(", ")
         }
         DeValue::Table(_) | DeValue::Datetime(_) => String::new(),
-    }
-}
-
-fn unknown(name: &str) -> String {
-    match table::nearest(name) {
-        Some(near) => format!("there is no setting `{name}`; did you mean `{near}`?"),
-        None => format!("there is no setting `{name}`; `levee explain --reference` lists all"),
     }
 }
 
@@ -234,12 +315,11 @@ mod tests {
     use super::*;
 
     fn complaints(text: &str) -> Vec<String> {
-        let read = SettingsFile::read(text, Path::new("/site"));
-        read.err()
-            .unwrap_or_default()
-            .iter()
-            .map(ToString::to_string)
-            .collect()
+        let told = match SettingsFile::read(text, Path::new("/site")) {
+            Ok(file) => file.complaints,
+            Err(complaints) => complaints,
+        };
+        told.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -256,6 +336,40 @@ mod tests {
         let found = complaints("[site]\nname = \n");
         assert!(found[0].starts_with("line 2: "), "{found:#?}");
         assert!(complaints("name = \"a\"\n")[0].contains("[site]"));
+    }
+
+    #[test]
+    fn what_is_nearly_a_name_is_told_the_name() {
+        let found = complaints("[sit]\nname = \"a\"\n[comunity]\n[site]\nnmae = \"a\"\n");
+        assert_eq!(
+            found,
+            [
+                "line 1: there is no section [sit]; did you mean [site]?",
+                "line 3: there is no section [comunity]; did you mean [community]?",
+                "line 5: there is no setting `site.nmae`; did you mean `site.name`?",
+            ]
+        );
+        for far in ["[web]\n", "[log]\nlevel = 3\n", "[log]\nlisten = 3\n"] {
+            let found = complaints(far);
+            assert!(found[0].ends_with("lists all"), "{far}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn a_registry_with_a_name_is_told_where_it_belongs() {
+        let found = |registry| complaints(&format!("[community]\nregistry = \"{registry}\"\n"));
+        for (registry, place) in [
+            ("name.example", "name.example:7070"),
+            ("name.example:71", "name.example:71"),
+        ] {
+            let told = &found(registry)[0];
+            let expected = format!("community.registries = [\"{place}\"]");
+            assert!(told.contains(&expected), "{told}");
+            let expected = "community.registry_domain = \"name.example\"";
+            assert!(told.contains(expected), "{told}");
+        }
+        let told = &found("192.0.2.7")[0];
+        assert!(!told.contains("community.registries"), "{told}");
     }
 
     #[test]

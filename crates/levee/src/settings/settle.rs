@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use levee_control::{Parameters, Thresholds, Visitors};
 use levee_vocab::{ByteRate, WebAddress};
 
-pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount};
+pub use self::acme::{AcmeSettings, ChallengeChoice, ExternalAccount, NameChoice};
 pub use self::crawlers::{CrawlerSettings, Recognition};
 pub use self::dns::{AliasZone, AnswerOrder, DnsSettings, NameServer, OwnServer};
 use self::groups::{cache, community, content, log_target, rescue, site};
@@ -47,6 +47,16 @@ impl Settings {
     /// # Errors
     /// All complaints at once, each with its line where it has one.
     pub fn settle(file: &SettingsFile) -> Result<Self, Vec<Complaint>> {
+        let (settings, complaints) = Self::settle_all(file);
+        match complaints.is_empty() {
+            true => Ok(settings),
+            false => Err(complaints),
+        }
+    }
+
+    /// As [`Self::settle`], with settings in any case: those about which there is a complaint are
+    /// not there, or have their default. They are for looking on, and not for running.
+    pub fn settle_all(file: &SettingsFile) -> (Self, Vec<Complaint>) {
         let values = Values { file };
         let mut complaints = vec![];
         let content = content(&values, &mut complaints);
@@ -97,13 +107,11 @@ impl Settings {
             state_folder: values.path("state.folder"),
         };
         settings.cross_check(file, &mut complaints);
+        complaints.retain(|complaint| !file.follows(complaint));
+        complaints.extend_from_slice(file.complaints());
         complaints.sort();
         complaints.dedup();
-        if complaints.is_empty() {
-            Ok(settings)
-        } else {
-            Err(complaints)
-        }
+        (settings, complaints)
     }
 
     /// The settings of rescue control, for a server whose visitors come to `port`, whose peers

@@ -166,7 +166,7 @@ settings! {
     "Domain of the names under which this server serves others. Never under your own site's domain: strangers' pages must not share its cookies.";
     "community.alias_host", Kind::Text, "", "", Restart, "\"www\"",
     "First part of those names; by default the first label of `site.name`.";
-    "community.allow_private", Kind::Flag, "false", "", Reload, "true",
+    "community.allow_private", Kind::Flag, "false", "", Restart, "true",
     "Whether members at private and loopback addresses are believed.";
     "community.authority", Kind::Text, "", "", Restart, "\"ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"",
     "Public key of the authority of a closed community: only those on its member list take part, and everything between members is signed and goes by TLS. Without it the community is open.";
@@ -336,37 +336,50 @@ pub fn find(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-/// The known name nearest to `name`, for a suggestion.
-pub fn nearest(name: &str) -> Option<&'static str> {
-    let key = |name: &str| name.split('.').next_back().unwrap_or_default().to_owned();
-    SETTINGS
-        .iter()
-        .map(|setting| {
-            (
-                distance(setting.name, name).min(distance(&key(setting.name), &key(name)) + 1),
-                setting.name,
-            )
-        })
-        .min()
-        .filter(|(edits, _)| *edits <= 4)
-        .map(|(_, name)| name)
+/// The section and the key of `name`.
+pub fn parts(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or(("", name))
 }
 
-/// Edit distance (Levenshtein 1966): insertions, deletions and exchanges.
-fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (line, a) in left.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = line + 1;
-        for (column, b) in right.bytes().enumerate() {
-            let above = row[column + 1];
-            row[column + 1] = (diagonal + usize::from(a != b))
-                .min(above + 1)
-                .min(row[column] + 1);
-            diagonal = above;
-        }
+/// The settings of `section`.
+pub fn section(section: &str) -> impl Iterator<Item = &'static str> {
+    let names = SETTINGS.iter().map(|setting| setting.name);
+    names.filter(move |name| parts(name).0 == section)
+}
+
+/// Whether there are settings in `name`.
+pub fn is_section(name: &str) -> bool {
+    section(name).next().is_some()
+}
+
+/// The section nearest to `name`, for a suggestion.
+pub fn nearest_section(name: &str) -> Option<&'static str> {
+    let sections = SETTINGS.iter().map(|setting| parts(setting.name).0);
+    let near = sections.filter_map(|section| Some((edits(section, name)?, section)));
+    near.min().map(|(_, section)| section)
+}
+
+/// The setting nearest to `name`, for a suggestion: of the same section, or the only one in all the
+/// others whose key is near.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let (section, key) = parts(name);
+    let near = SETTINGS.iter().filter_map(|setting| {
+        let edits = edits(parts(setting.name).1, key)?;
+        Some((edits, setting.name))
+    });
+    let (here, elsewhere): (Vec<_>, Vec<_>) = near.partition(|(_, near)| parts(near).0 == section);
+    match (here.iter().min(), elsewhere.as_slice()) {
+        (Some((_, name)), _) | (None, [(_, name)]) => Some(name),
+        (None, _) => None,
     }
-    row[right.len()]
+}
+
+/// How many slips of a pen are between `known` and `written`; none where they are too many for one
+/// to be meant by the other.
+fn edits(known: &str, written: &str) -> Option<usize> {
+    let edits = strsim::osa_distance(known, written);
+    // A third of what was written: `foldr`, `nmae`, and not `level` for `never`.
+    (edits <= (known.len() / 3).max(1)).then_some(edits)
 }
 
 /// The reference page, made from the table.
@@ -377,7 +390,7 @@ pub fn reference_page() -> String {
     );
     let mut group = "";
     for setting in SETTINGS {
-        let (table, key) = setting.name.split_once('.').unwrap_or(("", setting.name));
+        let (table, key) = parts(setting.name);
         if table != group {
             group = table;
             page.push_str(&format!(
@@ -426,5 +439,10 @@ mod tests {
         assert_eq!(nearest("link.rte"), Some("link.rate"));
         assert_eq!(nearest("site.usable"), Some("link.usable"));
         assert_eq!(nearest("completely.different"), None);
+        assert_eq!(nearest("site.nmae"), Some("site.name"));
+        assert_eq!(nearest("log.level"), None);
+        assert_eq!(nearest("log.folder"), None, "there are two");
+        assert_eq!(nearest_section("hotspots"), Some("hot_spots"));
+        assert_eq!(nearest_section("web"), None);
     }
 }

@@ -3,7 +3,7 @@
 //! `"54 kB/s"`, `"64 MiB"`, `"2 days"`, `"75 %"`: sizes, rates, times and shares carry their unit,
 //! so that nobody has to remember whether a bare number was seconds or milliseconds.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -116,8 +116,7 @@ impl Kind {
                 Ok(Value::Address(address))
             }
             Self::Socket => {
-                let expected = "is not an address and port such as `127.0.0.1:8080`";
-                let socket = text.parse().map_err(|_| format!("`{text}` {expected}"))?;
+                let socket = socket(text).map_err(|error| format!("`{text}` {error}"))?;
                 Ok(Value::Socket(socket))
             }
             Self::Listens => match text.parse() {
@@ -225,6 +224,21 @@ impl Kind {
             Self::Flag => "true or false".into(),
         }
     }
+}
+
+/// An address with its port, as a command line or a settings file writes it. The one name that
+/// needs no asking is `localhost`: here it is 127.0.0.1, where servers listen for their own
+/// machine.
+///
+/// # Errors
+/// What `text` is not, to be said behind it.
+pub fn socket(text: &str) -> Result<SocketAddr, &'static str> {
+    let local = || {
+        let port = text.strip_prefix("localhost:")?.parse().ok()?;
+        Some(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    };
+    let given = text.parse().ok().or_else(local);
+    given.ok_or("is not an address and port such as `127.0.0.1:8080` or `localhost:8080`")
 }
 
 fn endpoint(text: &str) -> Result<Endpoint, String> {
@@ -366,6 +380,15 @@ mod tests {
         );
         assert_eq!(read(Kind::Share, "75 %"), Ok(Value::Share(0.75)));
         assert_eq!(read(Kind::Count(1, 64), "16"), Ok(Value::Number(16)));
+        let local = SocketAddr::from((Ipv4Addr::LOCALHOST, 9100));
+        assert_eq!(
+            read(Kind::Socket, "localhost:9100"),
+            Ok(Value::Socket(local))
+        );
+        for bad in ["localhost", "localhost:99999", "web1:9100", "9100"] {
+            let error = read(Kind::Socket, bad).expect_err(bad);
+            assert!(error.contains("`localhost:8080`"), "{error}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use levee_vocab::HostName;
 
 use super::dns::{AliasZone, DnsSettings, lies_in};
+use super::types::Settings;
 use super::values::Values;
 use crate::acme::CertificateName;
 use crate::settings::read::Complaint;
@@ -24,6 +25,8 @@ pub struct AcmeSettings {
     pub challenge: ChallengeChoice,
     /// Names, each of which gets a certificate of its own.
     pub names: Vec<CertificateName>,
+    /// Who chose them.
+    pub choice: NameChoice,
     /// Zones in which we may put records.
     pub zones: Vec<HostName>,
     /// Roots of the authority itself, in PEM, where they are not those of the system.
@@ -42,6 +45,33 @@ impl AcmeSettings {
     fn must_record(&self, name: &CertificateName) -> bool {
         name.is_wildcard() || self.challenge == ChallengeChoice::Dns01
     }
+}
+
+impl Settings {
+    /// Has `self.acme` go by what the rest of the settings says now.
+    pub(super) fn order_for_what_is_in_force(&mut self) {
+        let alias_domain = self.community.as_ref().map(|own| &own.alias_domain);
+        let records = Records {
+            site: self.dns.as_ref(),
+            aliases: self.alias_zone.as_ref().zip(alias_domain),
+        };
+        let Some(acme) = &mut self.acme else { return };
+        acme.zones = records.zones();
+        if acme.choice == NameChoice::Ours {
+            let names = default_names([&self.site.name], &self.site.also, &records);
+            let names = names.filter_map(|(_, name)| name.parse().ok());
+            acme.names = names.collect();
+        }
+    }
+}
+
+/// Who chose the names to get certificates for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameChoice {
+    /// The operator.
+    Operator,
+    /// They follow from the names of the site, and where its aliases are.
+    Ours,
 }
 
 /// What is known of the zones that we may change.
@@ -108,7 +138,7 @@ pub(super) fn acme(
     }
     let settings = AcmeSettings {
         directory,
-        contact: mail(&values.words("acme.contact")),
+        contact: contacts(values, &mut complain),
         challenge: match values.text("acme.challenge").as_str() {
             "http-01" => ChallengeChoice::Http01,
             "tls-alpn-01" => ChallengeChoice::TlsAlpn01,
@@ -116,6 +146,10 @@ pub(super) fn acme(
             _ => ChallengeChoice::Auto,
         },
         names: names(values, records, &mut complain),
+        choice: match values.file.given("acme.names") {
+            Some(_) => NameChoice::Operator,
+            None => NameChoice::Ours,
+        },
         zones: records.zones(),
         root: values.path("acme.root"),
         external: external(values, &mut complain),
@@ -184,33 +218,88 @@ fn names(
     complain: &mut impl FnMut(&str, String),
 ) -> Vec<CertificateName> {
     let given = values.words("acme.names");
-    let (setting, wanted) = match given.is_empty() {
-        false => ("acme.names", given),
+    let (setting, wanted): (_, Vec<_>) = match given.is_empty() {
+        false => {
+            let wanted = given.into_iter().map(|name| ("acme.names", name));
+            ("acme.names", wanted.collect())
+        }
         true => {
-            let site = values.hosts("site.name").into_iter();
-            let all = site.chain(values.hosts("site.also"));
-            let all = all.map(|name| name.to_string());
-            ("acme.agree", all.chain(records.all_aliases()).collect())
+            let (site, also) = (values.hosts("site.name"), values.hosts("site.also"));
+            ("acme.agree", default_names(&site, &also, records).collect())
         }
     };
     let mut names: Vec<CertificateName> = Vec::new();
-    for text in wanted {
+    for (source, text) in wanted {
         match text.parse() {
             Ok(name) if names.contains(&name) => {}
             Ok(name) => names.push(name),
-            Err(flaw) => complain(setting, format!("{setting}: `{text}`: {flaw}")),
+            Err(flaw) if source == setting => {
+                complain(setting, format!("{setting}: `{text}`: {flaw}"));
+            }
+            Err(flaw) => complain(setting, format!("{setting}: {source} `{text}`: {flaw}")),
         }
     }
     names
 }
 
-/// `mailto:` is what the protocol wants; people give addresses.
-fn mail(addresses: &[String]) -> Vec<String> {
-    let url = |address: &String| match address.contains(':') {
-        true => address.clone(),
-        false => format!("mailto:{address}"),
+/// The names of a site that names none for its certificates, each with the setting it comes from.
+fn default_names<'a>(
+    site: impl IntoIterator<Item = &'a HostName>,
+    also: impl IntoIterator<Item = &'a HostName>,
+    records: &Records<'_>,
+) -> impl Iterator<Item = (&'static str, String)> {
+    let site = site.into_iter().map(|name| ("site.name", name.to_string()));
+    let also = also.into_iter().map(|name| ("site.also", name.to_string()));
+    let aliases = records.all_aliases().into_iter();
+    let aliases = aliases.map(|all| ("community.alias_domain", all));
+    site.chain(also).chain(aliases)
+}
+
+/// Whom the authority may write to, as URLs.
+fn contacts(values: &Values<'_>, complain: &mut impl FnMut(&str, String)) -> Vec<String> {
+    let mut urls = Vec::new();
+    for text in values.words("acme.contact") {
+        match contact(&text) {
+            Ok(url) => urls.push(url),
+            Err(flaw) => complain("acme.contact", format!("acme.contact: `{text}` {flaw}")),
+        }
+    }
+    urls
+}
+
+/// The protocol wants a URL; people give addresses.
+//= RFC 8555 section 7.3: "Servers MUST NOT accept contact URLs that contain hfields in the URL or
+//= more than one addr-spec."
+fn contact(text: &str) -> Result<String, &'static str> {
+    const NO_ADDRESS: &str = "is no mail address such as \"webmaster@example.org\"";
+    let address = match text.split_once(':') {
+        None => text,
+        Some((scheme, address)) if scheme.eq_ignore_ascii_case("mailto") => address,
+        Some((scheme, rest)) if is_scheme(scheme) && is_of_url(rest) => {
+            return Ok(text.to_owned());
+        }
+        Some(_) => return Err(NO_ADDRESS),
     };
-    addresses.iter().map(url).collect()
+    if address.contains(['?', ',']) {
+        return Err("must be one mail address and nothing else; give several as a list");
+    }
+    let (person, host) = address.rsplit_once('@').ok_or(NO_ADDRESS)?;
+    let is_person = is_of_url(person) && !person.contains('@');
+    match is_person && host.parse::<HostName>().is_ok() {
+        true => Ok(format!("mailto:{address}")),
+        false => Err(NO_ADDRESS),
+    }
+}
+
+//= RFC 3986 section 3.1: "Scheme names consist of a sequence of characters beginning with a letter
+//= and followed by any combination of letters, digits, plus ("+"), period ("."), or hyphen ("-")."
+fn is_scheme(text: &str) -> bool {
+    let may_follow = |letter: u8| letter.is_ascii_alphanumeric() || b"+.-".contains(&letter);
+    text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(may_follow)
+}
+
+fn is_of_url(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_graphic())
 }
 
 fn external(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use levee_vocab::HostName;
 
+use super::mesh::is_member;
 use super::types::Settings;
 use super::values::Values;
 use crate::settings::read::Complaint;
@@ -135,10 +136,7 @@ pub(super) fn dns(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Optio
         complain("dns.ttl", text.into());
     }
     let given = |name| values.file.given(name).is_some();
-    let is_member = given("community.registry")
-        || given("community.registries")
-        || given("community.registry_domain");
-    if is_member && !given("state.folder") {
+    if is_member(values) && !given("state.folder") {
         let text = format!(
             "{by}: what is put into DNS must outlive a crash, or nobody takes it out again; give \
              state.folder = \"/var/lib/levee\""
@@ -254,10 +252,11 @@ pub(super) fn alias_zone(
         return None;
     };
     let Some(domain) = domain else {
-        complain(
-            "dns.alias_server",
-            "a site without a community gives out no aliases",
-        );
+        // Who joins one badly is told that.
+        if !is_member(values) {
+            let text = "a site that joins no community (community.registry) gives out no aliases";
+            complain("dns.alias_server", text);
+        }
         return None;
     };
     let zone = values.hosts("dns.alias_zone").into_iter().next();

@@ -2,8 +2,10 @@
 
 use levee_control::HelpLimits;
 
+use super::mesh::is_member;
 use super::values::Values;
 use crate::settings::read::Complaint;
+use crate::settings::table::section;
 
 /// The table `[help]`; ranges are checked by `control::Parameters`.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +19,7 @@ pub struct HelpSettings {
 }
 
 pub(super) fn help(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> HelpSettings {
+    need_community(values, complaints);
     need_memory(values, complaints);
     HelpSettings {
         limits: HelpLimits {
@@ -29,6 +32,22 @@ pub(super) fn help(values: &Values<'_>, complaints: &mut Vec<Complaint>) -> Help
         },
         origins_max: values.number("help.origins_max") as usize,
         disk: values.size("help.disk"),
+    }
+}
+
+/// Who stands alone helps nobody.
+fn need_community(values: &Values<'_>, complaints: &mut Vec<Complaint>) {
+    if is_member(values) {
+        return;
+    }
+    for name in section("help").filter(|name| values.file.given(name).is_some()) {
+        complaints.push(Complaint {
+            line: values.file.line(name),
+            text: format!(
+                "{name} does nothing without community.registry, community.registries or \
+                 community.registry_domain, by which a site joins those whom it helps"
+            ),
+        });
     }
 }
 

@@ -8,6 +8,16 @@ use super::values::Values;
 use crate::registry_finder::RegistryPlaces;
 use crate::settings::read::Complaint;
 
+/// Whether the site joins a community, well or badly.
+pub(super) fn is_member(values: &Values<'_>) -> bool {
+    let places = [
+        "community.registry",
+        "community.registries",
+        "community.registry_domain",
+    ];
+    places.iter().any(|name| values.file.given(name).is_some())
+}
+
 /// Where the registries are; none for a site that stands alone.
 pub(super) fn registries(
     values: &Values<'_>,

@@ -1,5 +1,7 @@
 //! What settles, and what is told where it does not.
 
+mod reload;
+
 use std::path::Path;
 
 use levee_observe::LogTarget;
@@ -8,8 +10,11 @@ use super::*;
 
 fn settle(text: &str) -> Result<Settings, Vec<String>> {
     let told = |complaints: Vec<Complaint>| complaints.iter().map(ToString::to_string).collect();
-    let file = SettingsFile::read(text, Path::new(".")).map_err(told)?;
-    Settings::settle(&file).map_err(told)
+    Settings::settle(&read(text)).map_err(told)
+}
+
+fn read(text: &str) -> SettingsFile {
+    SettingsFile::read(text, Path::new(".")).expect("TOML")
 }
 
 #[test]
@@ -160,29 +165,6 @@ fn upstreams_stand_in_a_list_or_alone() {
             "[::1]:8000 Backup"
         ]
     );
-}
-
-#[test]
-fn what_waits_for_a_restart_is_told_at_each_reload_and_stays_as_it_runs() {
-    let read = |text: &str| settle(text).expect(text);
-    let running = read("[site]\nfolder = \"p\"\n");
-    let text = "[site]\nfolder = \"q\"\nlisten = [\"127.0.0.1:81\"]\n[upstream]\nfailures_max = 9\n\
-                connect_max = \"1 s\"\n[community]\nregistry = \"192.0.2.7:7070\"\n\
-                alias_domain = \"aliases.example.net\"\n";
-    let mut in_force = running.clone();
-    for _ in 0..2 {
-        let mut new = read(text);
-        let later = new.wait_for_restart(&in_force);
-        assert_eq!(
-            later,
-            ["site.listen", "upstream.connect_max", "[community]"]
-        );
-        assert_eq!(new.site.listen, running.site.listen);
-        assert_eq!(new.community, None);
-        assert_eq!(new.upstream.group.rules.failures_max, 9);
-        assert_ne!(new.site.content, running.site.content);
-        in_force = new;
-    }
 }
 
 #[test]
@@ -435,4 +417,81 @@ fn visitors_come_by_https_where_it_is_spoken() {
     assert_eq!(visitors(tls), Visitors::Both);
     let redirect = format!("{tls}redirect = true\n");
     assert_eq!(visitors(&redirect), Visitors::Https);
+}
+
+#[test]
+fn what_cannot_be_read_hides_no_other_mistake_and_is_told_once() {
+    let told = settle(
+        "[site]\nfoldr = \"p\"\nlisten = [\"0.0.0.0:9100\"]\nnam = \"a.example\"\n\
+         [community]\nregistry = \"a.example\"\nalias_domain = \"aliases.example.net\"\n\
+         [help]\nrate = \"1\"\nmember_rate = \"1 kB/s\"\nbytes_per_day = \"1 GB\"\n\
+         [rescue]\ninterval = \"1 ms\"\n[acme]\nagree = true\n[state]\nfolder = 1\n",
+    )
+    .expect_err("many mistakes");
+    let starts = [
+        "line 2: there is no setting `site.foldr`",
+        "line 4: there is no setting `site.nam`",
+        "line 6: community.registry: ",
+        "line 9: help.rate: ",
+        "line 13: rescue.interval",
+        "line 17: state.folder: ",
+    ];
+    for start in starts {
+        assert!(
+            told.iter().any(|told| told.starts_with(start)),
+            "{start}: {told:#?}"
+        );
+    }
+    let clash = "admin.listen: 127.0.0.1:9100 is taken by `site.listen`";
+    assert!(told.iter().any(|told| told.starts_with(clash)), "{told:#?}");
+    assert_eq!(told.len(), starts.len() + 1, "{told:#?}");
+}
+
+#[test]
+fn whom_an_authority_may_write_to_is_a_mail_address_or_a_url() {
+    let start = "[site]\nfolder = \"p\"\nname = \"www.example.org\"\n[state]\nfolder = \"s\"\n\
+                 [acme]\nagree = true\n";
+    let with = |contact: &str| format!("{start}contact = [\"{contact}\"]\n");
+    for (given, url) in [
+        ("me@example.org", "mailto:me@example.org"),
+        ("mailto:me@example.org", "mailto:me@example.org"),
+        ("tel:+431234567", "tel:+431234567"),
+    ] {
+        let acme = settle(&with(given)).expect(given).acme.expect("agreed");
+        assert_eq!(acme.contact, [url]);
+    }
+    let no_address = "is no mail address such as \"webmaster@example.org\"";
+    for bad in [
+        "me",
+        "mailto:me",
+        "@example.org",
+        "me @example.org",
+        "tel:",
+        "a@b@c.example",
+    ] {
+        check_told(&with(bad), &[no_address]);
+    }
+    for several in ["mailto:a@b.example?subject=x", "a@b.example,c@b.example"] {
+        check_told(&with(several), &["give several as a list"]);
+    }
+}
+
+#[test]
+fn limits_of_help_that_nobody_gets_are_told() {
+    let site = "[site]\nfolder = \"p\"\n[help]\nrate = \"1 MB/s\"\norigins_max = 3\n";
+    let without = "does nothing without community.registry";
+    check_told(
+        site,
+        &[
+            &format!("line 4: help.rate {without}"),
+            &format!("line 5: help.origins_max {without}"),
+        ],
+    );
+    let community = "[community]\nregistry = \"192.0.2.7:7070\"\n";
+    check_told(&format!("{site}{community}"), &["alias_domain is missing"]);
+    let dns = "[dns]\nalias_server = \"192.0.2.55:53\"\nalias_key = \"k\"\n";
+    check_told(
+        &format!("{site}{community}{dns}"),
+        &["alias_domain is missing"],
+    );
 }

@@ -130,12 +130,7 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// What takes effect only at the next start.
-    pub fn fixed(&self) -> (&[ListenAddress], bool, u16) {
-        (&self.listen, self.redirect, self.port)
-    }
-
-    /// Takes this from `old`.
+    /// Takes from `old` what takes effect only at the next start.
     pub fn keep_fixed(&mut self, old: &Self) {
         self.listen.clone_from(&old.listen);
         self.redirect = old.redirect;
