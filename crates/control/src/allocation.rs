@@ -13,11 +13,12 @@
 //!
 //! A candidate that failed is left alone for a while, twice as long each time. One whose aliases do
 //! not answer by HTTPS is asked last where some visitors come by it, and not at all where all do.
+//! It says so when it registers; where it does not, its answer to an SOS tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, LinkId, Random, Timestamp};
+use levee_vocab::{AliasHttps, ByteRate, HostName, LinkId, Random, Timestamp};
 
 use crate::input::{Candidate, Rejection};
 use crate::parameters::{Parameters, Visitors};
@@ -169,15 +170,19 @@ impl Allocation {
             .filter(|candidate| self.may_be_asked(now, candidate, parameters, taken))
             .collect();
         let rank = |candidate: &Candidate| {
-            let is_reached = match parameters.visitors {
-                Visitors::Http => true,
-                Visitors::Both | Visitors::Https => self.may_have_https(now, &candidate.site.host),
+            let (is_reached, is_sure) = match parameters.visitors {
+                Visitors::Http => (true, true),
+                Visitors::Both | Visitors::Https => (
+                    self.may_have_https(now, candidate),
+                    candidate.https == AliasHttps::Yes,
+                ),
             };
             let domain = candidate.site.host.domain();
             let in_use = own_site.host.domain() == domain
                 || taken.iter().any(|host| host.domain() == domain);
             let has_room = candidate.free >= own_rate;
-            (is_reached, has_room, !in_use, candidate.free)
+            // One that does not say is not passed over for one that is too small for us.
+            (is_reached, has_room, is_sure, !in_use, candidate.free)
         };
         let best = fits.iter().map(|candidate| rank(candidate)).max()?;
         let equals: Vec<&Candidate> = fits
@@ -238,14 +243,15 @@ impl Allocation {
         taken: &[HostName],
     ) -> bool {
         self.candidates.iter().any(|candidate| {
-            self.may_have_https(now, &candidate.site.host)
+            self.may_have_https(now, candidate)
                 && self.may_be_asked(now, candidate, parameters, taken)
         })
     }
 
-    fn may_have_https(&self, now: Timestamp, host: &HostName) -> bool {
-        let until = self.without_https.get(host);
-        until.is_none_or(|&until| now >= until)
+    /// Its answer to an SOS is believed for a while, whatever it has registered.
+    fn may_have_https(&self, now: Timestamp, candidate: &Candidate) -> bool {
+        let until = self.without_https.get(&candidate.site.host);
+        candidate.https != AliasHttps::No && until.is_none_or(|&until| now >= until)
     }
 
     fn may_be_asked(
@@ -258,7 +264,7 @@ impl Allocation {
         let host = &candidate.site.host;
         let is_of_use = match parameters.visitors {
             Visitors::Http | Visitors::Both => true,
-            Visitors::Https => self.may_have_https(now, host),
+            Visitors::Https => self.may_have_https(now, candidate),
         };
         is_of_use
             && candidate.free > ByteRate::ZERO
@@ -326,6 +332,7 @@ mod tests {
             site: site(host),
             rescue: "192.0.2.7:7401".parse().unwrap(),
             free: ByteRate::from_kilobytes(kilobytes),
+            https: AliasHttps::Unknown,
         }
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Misses, Peers, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, FetchKey, HostName, LinkId, Misses, Peers, WebAddress};
 
 use crate::copies::CopyOutcome;
 use crate::hotspot::HotSpotOutput;
@@ -179,6 +179,8 @@ pub struct Candidate {
     pub rescue: SocketAddr,
     /// d_free, what it offers.
     pub free: ByteRate,
+    /// Whether its aliases answer by HTTPS, as it says.
+    pub https: AliasHttps,
 }
 
 /// What an SOS says about the server that sends it. The shell has checked the address already.

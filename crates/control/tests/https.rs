@@ -5,8 +5,8 @@
 mod fixtures;
 
 use fixtures::*;
-use levee_control::{Brain, Input, Output, PhaseName, ShutdownCause, Visitors};
-use levee_vocab::LinkId;
+use levee_control::{Brain, Candidate, Input, Output, PhaseName, ShutdownCause, Visitors};
+use levee_vocab::{AliasHttps, LinkId};
 
 const PLAIN: &str = "www.plain.example";
 const SECURE: &str = "www.secure.example";
@@ -20,12 +20,21 @@ struct Site {
 }
 
 impl Site {
+    /// Candidates that do not say whether they have HTTPS.
     fn new(visitors: Visitors, candidates: &[&str]) -> Self {
+        let unknown = candidates.iter().map(|host| (*host, AliasHttps::Unknown));
+        Self::told(visitors, &unknown.collect::<Vec<_>>())
+    }
+
+    fn told(visitors: Visitors, candidates: &[(&str, AliasHttps)]) -> Self {
         let mut parameters = parameters("www.own.example");
         parameters.visitors = visitors;
         let brain = Brain::new(parameters, 1, Vec::new());
         let found = candidates.iter().enumerate();
-        let found = found.map(|(nth, host)| candidate(host, 9000 - 1000 * nth as u64));
+        let found = found.map(|(nth, (host, https))| Candidate {
+            https: *https,
+            ..candidate(host, 9500 - 1000 * nth as u64)
+        });
         let (told, second) = (Vec::new(), 0);
         let mut site = Self {
             brain,
@@ -100,6 +109,47 @@ fn who_has_no_https_is_let_go_at_once_and_the_next_is_asked() {
         assert_eq!(ports, [Some(443)]);
         let why = format!("{PLAIN} does not help: {CAUSE}");
         assert!(site.decisions().contains(&why), "{}", site.decisions());
+    }
+}
+
+#[test]
+fn who_says_that_it_has_no_https_is_not_asked_in_vain() {
+    let candidates = [(PLAIN, AliasHttps::No), (SECURE, AliasHttps::Yes)];
+    for visitors in [Visitors::Https, Visitors::Both] {
+        let mut site = Site::told(visitors, &candidates);
+        site.accepts(SECURE);
+        let view = site.brain.view();
+        assert_eq!(view.rescue_servers.len(), 1, "{visitors:?}");
+    }
+    let alone = Site::told(Visitors::Https, &candidates[..1]);
+    assert_eq!(alone.asked(), None);
+    let mut alone = Site::told(Visitors::Both, &candidates[..1]);
+    alone.accepts(PLAIN);
+    assert_eq!(alone.brain.view().phase, PhaseName::Sos);
+    let mut by_http = Site::told(Visitors::Http, &candidates);
+    by_http.accepts(PLAIN);
+}
+
+/// D_out is 1000 kB/s. Who is surely of use comes before who may be, but not before one with room
+/// for all visitors: that would cost them an interval each.
+#[test]
+fn who_has_https_is_asked_before_who_may_have_it() {
+    let older = (PLAIN, AliasHttps::Unknown);
+    let (newer, small) = (
+        (SECURE, AliasHttps::Yes),
+        ("www.small.example", AliasHttps::Yes),
+    );
+    let asked = |candidates: &[(&str, AliasHttps)]| {
+        let site = Site::told(Visitors::Https, candidates);
+        site.asked().map(|(host, _)| host)
+    };
+    assert_eq!(asked(&[older, newer]).as_deref(), Some(SECURE));
+    // The ninth offers 1500 kB/s, and the tenth 500.
+    for (place, first) in [(8, "www.small.example"), (9, PLAIN)] {
+        let mut many = vec![("www.none.example", AliasHttps::No); place];
+        many[0] = older;
+        many.push(small);
+        assert_eq!(asked(&many).as_deref(), Some(first));
     }
 }
 

@@ -11,11 +11,12 @@ use std::time::Duration;
 use levee_control::{Input, Output};
 use levee_net::Shared;
 use levee_observe::{AliasNamesStatus, RegistryStatus};
-use levee_vocab::{ByteRate, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::sync::mpsc;
 
 use crate::dns::AliasNames;
+use crate::https::HttpsPorts;
 use crate::registry_client::{Directory, RegistryClient};
 use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks, RescueWord};
 
@@ -42,6 +43,23 @@ pub struct Offer {
     pub rescue: SocketAddr,
     /// Time between registrations.
     pub period: Duration,
+    /// Where visitors by HTTPS are answered: others are told whether aliases are.
+    pub https: HttpsPorts,
+}
+
+impl Offer {
+    /// What is registered now.
+    fn entry(&self, free: ByteRate) -> Entry {
+        let lifetime = self.period * LIFETIME_PERIODS;
+        let https = match self.https.now().alias {
+            Some(_) => AliasHttps::Yes,
+            None => AliasHttps::No,
+        };
+        Entry {
+            https,
+            ..Entry::new(self.site.clone(), self.rescue, free, lifetime)
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -155,10 +173,7 @@ impl Community {
                 under_way.registering = under_way.next.is_some();
                 under_way.next.take()
             }) {
-                let lifetime = offer.period * LIFETIME_PERIODS;
-                let Offer { site, rescue, .. } = offer.clone();
-                let entry = Entry::new(site, rescue, free, lifetime);
-                if let Err(error) = registry.register(entry).await {
+                if let Err(error) = registry.register(offer.entry(free)).await {
                     tracing::debug!(%error, "not registered");
                 }
             }

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, OriginPhase, Parameters, PhaseName, RescueView, Thresholds, Tier, UpstreamView,
+    BrainView, Candidate, OriginPhase, Parameters, PhaseName, RescueView, Thresholds, Tier,
+    UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
@@ -19,7 +20,7 @@ use levee_observe::{
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_trust::Role;
-use levee_vocab::{LinkId, Timestamp};
+use levee_vocab::{AliasHttps, LinkId, Timestamp};
 
 use crate::integrity::IntegrityOffice;
 use crate::replicator::CopyCounts;
@@ -124,6 +125,7 @@ impl Figures {
                 .iter()
                 .map(|candidate| (candidate.site.to_string(), candidate.free.as_bytes()))
                 .collect(),
+            candidates_https: with_https(&view.candidates),
             registry: surroundings.registry.clone(),
             hot: hot::urls(view, sampler),
             hot_resources: hot::counts(view),
@@ -303,6 +305,19 @@ fn drill(view: &BrainView, calendar: &Calendar) -> Option<DrillStatus> {
         own: view.phase == PhaseName::Drilling,
         ends: calendar.unix(drill.ends),
     })
+}
+
+/// Whether the aliases of these answer by HTTPS, of those that say so.
+fn with_https(candidates: &[Candidate]) -> BTreeMap<String, bool> {
+    let said = candidates.iter().filter_map(|candidate| {
+        let site = candidate.site.to_string();
+        match candidate.https {
+            AliasHttps::Unknown => None,
+            AliasHttps::No => Some((site, false)),
+            AliasHttps::Yes => Some((site, true)),
+        }
+    });
+    said.collect()
 }
 
 fn crawlers(sampler: &Sampler) -> CrawlerStatus {

@@ -431,6 +431,7 @@ fn candidate(entry: Entry) -> Candidate {
         site: entry.site,
         rescue: entry.rescue,
         free: entry.free,
+        https: entry.https,
     }
 }
 

@@ -6,10 +6,12 @@ mod browser;
 #[path = "support/program.rs"]
 mod program;
 
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use program::Program;
@@ -171,38 +173,68 @@ fn decided(server: &Program, what: &str) -> bool {
     decisions.iter().any(|one| one.to_string().contains(what))
 }
 
-/// Who offers more and has no HTTPS was asked before, and let go at once.
-fn let_go_at_once(community: &Community) {
-    let why = "does not help: visitors come by HTTPS, and its alias does not answer by it";
-    assert!(decided(&community.origin, why), "{}", community.status());
+/// Who offers more has registered that it has no HTTPS, and was never asked.
+fn is_spared(community: &Community) {
+    assert!(!decided(&community.origin, "plain.localhost"));
     let helpers = &community.status()["rescue_servers"];
     let other = |one: &serde_json::Value| one["site"].to_string().contains("other.localhost");
     assert!(helpers.as_array().unwrap().iter().all(other), "{helpers}");
     let plain = Community::status_of(&community.plain);
     assert_eq!(plain["state"], "normal");
-    let ended = "rescue with site.localhost";
-    assert!(decided(&community.plain, ended), "{plain}");
+    assert!(!decided(&community.plain, "site.localhost"), "{plain}");
+    let admin = community.origin.port("admin http://127.0.0.1:");
+    let shown = Command::new(env!("CARGO_BIN_EXE_levee"))
+        .args(["status", "--admin", &format!("127.0.0.1:{admin}")])
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let asked = shown
+        .lines()
+        .find(|line| line.starts_with("Could be asked"));
+    assert!(asked.unwrap().contains("plain.localhost"), "{shown}");
+    assert!(asked.unwrap().contains(", no HTTPS)"), "{shown}");
+}
+
+/// Visitors who come one after the other until it is over, also when a test fails.
+struct Crowd {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Vec<String>>>,
+}
+
+impl Crowd {
+    fn come(community: &Community) -> Self {
+        let is_over = Arc::<AtomicBool>::default();
+        // It must not hold the servers: they end when the test does.
+        let (root, url) = (community.root(), community.url());
+        let told = "%{http_code} %{redirect_url}";
+        let ends = Arc::clone(&is_over);
+        let come = move || {
+            let visits = (0..VISITS_MAX).take_while(|_| !ends.load(Ordering::Relaxed));
+            visits.map(|_| curl(&root, &url, told, &[])).collect()
+        };
+        let thread = Some(std::thread::spawn(come));
+        Self { is_over, thread }
+    }
+
+    /// What they saw.
+    fn leave(mut self) -> Vec<String> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
 }
 
 #[test]
 fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
-    let community = Arc::new(Community::start("100 kB/s"));
+    let community = Community::start("100 kB/s");
     community.meet();
-    let is_over = Arc::new(AtomicBool::new(false));
-    let crowd = {
-        let (community, is_over) = (Arc::clone(&community), Arc::clone(&is_over));
-        std::thread::spawn(move || {
-            let mut seen = Vec::new();
-            for _ in 0..VISITS_MAX {
-                if is_over.load(Ordering::Relaxed) {
-                    break;
-                }
-                let told = "%{http_code} %{redirect_url}";
-                seen.push(curl(&community.root(), &community.url(), told, &[]));
-            }
-            seen
-        })
-    };
+    let crowd = Crowd::come(&community);
     let alias = community.alias_port();
     let began = Instant::now();
     // A visitor who follows gets the page from the alias, and believes its certificate.
@@ -218,7 +250,7 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
         }
         assert!(began.elapsed() < PATIENCE, "{got}");
     }
-    let_go_at_once(&community);
+    is_spared(&community);
     // So does a browser, which would refuse any other: where the page comes from the origin, it
     // runs scripts that were redirected, which it would not if they were for somebody else.
     loop {
@@ -245,11 +277,30 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
         }
         assert!(began.elapsed() < PATIENCE, "{looks}");
     }
-    is_over.store(true, Ordering::Relaxed);
     // Nobody was sent to an alias that everybody on the way can read.
-    for visit in crowd.join().unwrap() {
+    for visit in crowd.leave() {
         let place = visit.split(' ').nth(1).unwrap_or_default();
         assert!(place.is_empty() || place.starts_with("https://"), "{visit}");
+    }
+}
+
+#[test]
+fn a_test_that_fails_in_a_crowd_leaves_no_server_behind() {
+    let servers = Mutex::new(Vec::new());
+    let failed = catch_unwind(|| {
+        let community = Community::start("100 kB/s");
+        let programs = [&community.origin, &community.rescue, &community.plain];
+        let pids = programs.map(|program| program.process.id());
+        servers.lock().unwrap().extend(pids);
+        let _crowd = Crowd::come(&community);
+        resume_unwind(Box::new("an assertion fails"));
+    });
+    assert!(failed.is_err());
+    let servers = servers.into_inner().unwrap();
+    assert_eq!(servers.len(), 3);
+    for pid in servers {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        assert!(!process.exists(), "{} lives", process.display());
     }
 }
 

@@ -12,7 +12,7 @@ use levee::registry_server::{RegistryServerSettings, StatusDesk, desk, run_with}
 use levee::settings::TrustSettings;
 use levee::trust::Trust;
 use levee_registry::PrivateAddresses;
-use levee_vocab::{ByteRate, HostName, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, HostName, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -119,6 +119,25 @@ async fn what_one_registry_is_told_the_others_know() {
     until(async || at_last.lookup(name("www.a.com")).await.unwrap().is_none()).await;
     for registry in &registries {
         assert_eq!(registry.desk.status().await.unwrap().repaired, 0);
+    }
+}
+
+#[tokio::test]
+async fn what_a_site_says_of_https_comes_to_who_asks_another_registry() {
+    let registries = mesh(2).await;
+    let site = client(vec![registries[0].address], "www.a.com");
+    let other = client(vec![registries[1].address], "www.b.com");
+    for https in [AliasHttps::Yes, AliasHttps::No] {
+        let entry = Entry {
+            https,
+            ..entry("www.a.com", 100)
+        };
+        site.register(entry).await.unwrap();
+        until(async || {
+            let found = other.search(5).await.unwrap();
+            found.len() == 1 && found[0].https == https
+        })
+        .await;
     }
 }
 

@@ -187,11 +187,11 @@ fn candidates(html: &mut Html, status: &Status) {
     let next: Vec<_> = next.take(LINES_MAX).collect();
     if !next.is_empty() {
         html.markup("<p>Next we would ask: ");
-        for (index, (site, offer)) in next.into_iter().enumerate() {
+        for (index, one) in next.into_iter().enumerate() {
             html.markup(if index > 0 { ", " } else { "" })
-                .text(site)
+                .text(&one.0)
                 .markup(" <span class=faint>(")
-                .text(words::rate(*offer))
+                .text(words::offer(status, one))
                 .markup(")</span>");
         }
         html.markup(".</p>");

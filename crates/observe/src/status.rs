@@ -56,6 +56,9 @@ pub struct Status {
     pub origins: Vec<Peer>,
     /// Whom we would ask next, best first: name and offered bytes a second.
     pub candidates: Vec<(String, u64)>,
+    /// Whether their aliases answer by HTTPS, of those that say so.
+    #[serde(default)]
+    pub candidates_https: BTreeMap<String, bool>,
     /// The registry.
     pub registry: RegistryStatus,
     /// Hot URLs of the last interval, hottest first.

@@ -108,7 +108,7 @@ fn candidates(status: &Status) -> Option<String> {
     }
     let known = status.candidates.iter().take(CANDIDATES_MAX);
     let known: Vec<String> = known
-        .map(|(site, free)| format!("{} ({})", plain(site), words::rate(*free)))
+        .map(|one| format!("{} ({})", plain(&one.0), words::offer(status, one)))
         .collect();
     let more = match status.candidates.len().saturating_sub(known.len()) {
         0 => String::new(),

@@ -53,6 +53,17 @@ pub(crate) fn per_second(number: f64) -> String {
 
 /// What has been done about a hot URL: `copied to www.a.example`; nothing
 /// where nothing has been.
+/// What a site that could be asked for help offers; also whether by HTTPS, where that matters here.
+pub(crate) fn offer(status: &Status, (site, free): &(String, u64)) -> String {
+    let https = status.candidates_https.get(site);
+    let https = match https.filter(|_| status.tls.is_some()) {
+        Some(true) => ", HTTPS",
+        Some(false) => ", no HTTPS",
+        None => "",
+    };
+    format!("{}{https}", rate(*free))
+}
+
 pub(crate) fn copies(hot: &HotUrl) -> String {
     match hot.holders.as_slice() {
         [] if hot.heat.is_empty() => String::new(),

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use levee_observe::{
     Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer, PeerStatus,
-    RegisteredSite, Status, UpstreamStatus, asset, metrics, metrics_reference, render_auto,
-    render_auto_page, render_metrics, render_page, render_registry_metrics, render_registry_page,
-    render_status_text, render_top,
+    RegisteredSite, Status, TlsStatus, UpstreamStatus, asset, metrics, metrics_reference,
+    render_auto, render_auto_page, render_metrics, render_page, render_registry_metrics,
+    render_registry_page, render_status_text, render_top,
 };
 
 fn sample(name: &str) -> Status {
@@ -141,6 +141,19 @@ fn the_status_says_who_could_be_asked() {
     ];
     let both = "Could be asked for help: b.example (400.0 kB/s), c.example (9.0 kB/s).\n";
     assert!(render_status_text(&status).contains(both), "{status:?}");
+    // Whether by HTTPS matters where there are visitors by it, and is not known of older ones.
+    status.candidates_https = [("b.example".to_owned(), true)].into();
+    assert!(render_status_text(&status).contains(both), "{status:?}");
+    status.tls = Some(TlsStatus::default());
+    let one = "Could be asked for help: b.example (400.0 kB/s, HTTPS), c.example (9.0 kB/s).\n";
+    assert!(render_status_text(&status).contains(one), "{status:?}");
+    status
+        .candidates_https
+        .insert("c.example".to_owned(), false);
+    let both = "b.example (400.0 kB/s, HTTPS), c.example (9.0 kB/s, no HTTPS).\n";
+    assert!(render_status_text(&status).contains(both), "{status:?}");
+    let page = render_page(&status);
+    assert!(page.contains("(9.0 kB/s, no HTTPS)"), "{page}");
     status.candidates.resize(7, ("d.example".to_owned(), 1));
     assert!(render_status_text(&status).contains(" and 2 more.\n"));
 }

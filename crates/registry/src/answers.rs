@@ -2,7 +2,7 @@
 //!
 //! Each registry of a mesh knows the same, but for what is on its way just now. So a member that
 //! one of them names is there, whatever another one leaves out; of two entries of a member the one
-//! with the newer stamp counts. Entries are signed by their sites in a closed community, and were
+//! with the newer stamp counts, and of two alike the one that says more. Entries are signed by their sites in a closed community, and were
 //! checked before they come here: the only lie that is left to a registry is to say too little, and
 //! [`missing`] finds it by comparing.
 //!
@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
 
-use levee_vocab::{ByteRate, HostName};
+use levee_vocab::{AliasHttps, ByteRate, HostName};
 use levee_wire::registry::{Entry, Search};
 
 /// The newest entry of each site among several answers, the largest offers first.
@@ -24,7 +24,7 @@ pub fn newest(answers: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
             Place::Vacant(place) => {
                 place.insert(entry);
             }
-            Place::Occupied(mut place) if place.get().stamp < entry.stamp => {
+            Place::Occupied(mut place) if said(place.get()) < said(&entry) => {
                 place.insert(entry);
             }
             Place::Occupied(_) => {}
@@ -33,6 +33,12 @@ pub fn newest(answers: impl IntoIterator<Item = Entry>) -> Vec<Entry> {
     let mut all: Vec<Entry> = newest.into_values().collect();
     all.sort_by_key(|entry| (Reverse(entry.free), entry.site.host.clone()));
     all
+}
+
+/// By what the newer one of two entries of a site is known. A registry may leave out what an entry
+/// says of HTTPS, because it does not know the word.
+fn said(entry: &Entry) -> (u64, AliasHttps) {
+    (entry.stamp, entry.https)
 }
 
 /// The entries of `first`, and of those whom it does not name the newest of `others`: where nothing
@@ -177,6 +183,15 @@ mod tests {
         assert_eq!(names(&all), ["www.b.org", "www.c.org", "www.a.org"]);
         assert_eq!(all[2].free, ByteRate::from_kilobytes(100));
         assert_eq!(names(&best(&all, &search(2))), ["www.b.org", "www.c.org"]);
+    }
+
+    #[test]
+    fn of_two_words_with_one_stamp_the_one_that_says_more_counts() {
+        let (without, mut with) = (entry("www.a.org", 900, 1), entry("www.a.org", 900, 1));
+        with.https = AliasHttps::Yes;
+        for answers in [[with.clone(), without.clone()], [without, with.clone()]] {
+            assert_eq!(newest(answers), [with.clone()]);
+        }
     }
 
     /// A stamp from the end of time, and an address of its choice, is all that a liar would need.

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, Network, Timestamp, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, HostName, Network, Timestamp, WebAddress};
 use levee_wire::registry::{Accusation, Entry, Proof};
 
 use crate::departed::{Departed, Memorial, Parting};
@@ -30,6 +30,8 @@ pub struct Held {
     pub expires: Timestamp,
     /// The site's counter; 0 where it gave none.
     pub stamp: u64,
+    /// Whether its aliases answer by HTTPS.
+    pub https: AliasHttps,
     /// That it was the site who said so; passed on as it came.
     pub proof: Option<Proof>,
 }
@@ -106,6 +108,16 @@ impl Catalog {
         match before {
             Some(_) => Change::Renewed(held),
             None => Change::Added(held),
+        }
+    }
+
+    /// Adds to an entry what `told`, the same version of it, says of HTTPS, where it says nothing:
+    /// it came by way of a registry that does not know the word.
+    pub(crate) fn complete(&mut self, told: Entry) {
+        if let Some(held) = self.entries.get_mut(&told.site.host)
+            && held.https == AliasHttps::Unknown
+        {
+            (held.https, held.proof) = (told.https, told.proof);
         }
     }
 
@@ -253,6 +265,7 @@ impl Held {
             free: self.free,
             lifetime: self.expires.since(now),
             stamp: self.stamp,
+            https: self.https,
             proof: self.proof.clone(),
         }
     }
@@ -273,7 +286,8 @@ impl Known<'_> {
     }
 }
 
-/// Which version `entry` is, if `owner` registered it. What is left of its lifetime says nothing.
+/// Which version `entry` is, if `owner` registered it. What is left of its lifetime says nothing, nor
+/// does what it says of HTTPS: registries that do not know that word must come to the same.
 pub fn version_of(entry: &Entry, owner: IpAddr) -> Version {
     let Entry { site, rescue, .. } = entry;
     let free = entry.free.as_kilobytes();

@@ -43,6 +43,9 @@ impl Registry {
         }
         let known = self.catalog.known(&entry.site.host);
         if let Some(merged) = compare(known, version_of(&entry, owner)) {
+            if merged == Merged::Known {
+                self.catalog.complete(entry);
+            }
             return merged;
         }
         // One address may have filled its part at each of several registries: they must agree all
@@ -59,6 +62,7 @@ impl Registry {
             owner,
             expires: now + lifetime,
             stamp: entry.stamp,
+            https: entry.https,
             proof: entry.proof,
         })))
     }

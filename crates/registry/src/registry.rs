@@ -203,6 +203,7 @@ impl Registry {
                 0 => asker.clock.max(newest + 1),
                 stamp => stamp,
             },
+            https: entry.https,
             proof: entry.proof,
         });
         Ok((lifetime, Some(change)))

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use levee_registry::{Asker, Input, Output, Registry, RegistryLimits};
-use levee_vocab::{ByteRate, HostName, Timestamp, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, HostName, Timestamp, WebAddress};
 use levee_wire::registry::{Entry, Farewell, Refusal, Reply, Request, Search};
 use proptest::prelude::*;
 
@@ -125,13 +125,12 @@ prop_compose! {
         owner in 0_u8..4,
         kilobytes in 0_u64..4,
         seconds in 2_u64..20,
+        https in prop::sample::select(&[AliasHttps::Unknown, AliasHttps::No, AliasHttps::Yes][..]),
     ) -> Entry {
-        Entry::new(
-            WebAddress { host, port: 80 },
-            SocketAddr::new(address(owner), 7401),
-            ByteRate::from_kilobytes(kilobytes),
-            Duration::from_secs(seconds),
-        )
+        let rescue = SocketAddr::new(address(owner), 7401);
+        let free = ByteRate::from_kilobytes(kilobytes);
+        let lifetime = Duration::from_secs(seconds);
+        Entry { https, ..Entry::new(WebAddress { host, port: 80 }, rescue, free, lifetime) }
     }
 }
 

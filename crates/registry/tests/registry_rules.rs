@@ -485,3 +485,19 @@ fn stamp_and_proof_are_passed_on_as_they_came() {
     let found = "a.com 80 8.0.0.1 7401 5 20 stamp=7 key=ed25519:K sig=S asked=30";
     check_all(&mut r, 10, TWO, "QUERY a.com", &[found, "OK 1"]);
 }
+
+#[test]
+fn what_a_site_says_of_https_is_passed_on_until_it_says_something_else() {
+    let mut r = registry();
+    for (stamp, word) in [
+        (7, ""),
+        (8, " https=0"),
+        (9, " https=1"),
+        (10, " key=K sig=S https=1 https_sig=T"),
+        (11, ""),
+    ] {
+        let entry = format!("a.com 80 8.0.0.1 7401 5 30 stamp={stamp}{word}");
+        check(&mut r, 0, ONE, &format!("REGISTER {entry}"), &["OK 30"]);
+        check_all(&mut r, 0, TWO, "SEARCH 1", &[&entry, "OK 1"]);
+    }
+}

@@ -38,8 +38,8 @@ pub mod way_back;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use levee_control::{Candidate, Input};
-use levee_vocab::{ByteRate, HostName, Random, Timestamp, WebAddress};
+use levee_control::{Candidate, Input, Visitors};
+use levee_vocab::{AliasHttps, ByteRate, HostName, Random, Timestamp, WebAddress};
 
 use crate::world::crowd::{Crowd, CrowdSettings};
 use crate::world::event::{Arrival, Event, Inner, RegistryEvent};
@@ -271,10 +271,15 @@ impl World {
     }
 
     fn offer_of(&self, site: SiteId, free: ByteRate) -> Candidate {
+        let parameters = &self.sites[site.0].settings.parameters;
         Candidate {
-            site: self.sites[site.0].settings.parameters.site.clone(),
+            site: parameters.site.clone(),
             rescue: (address_of(site), RESCUE_PORT).into(),
             free,
+            https: match parameters.visitors {
+                Visitors::Http => AliasHttps::No,
+                Visitors::Both | Visitors::Https => AliasHttps::Yes,
+            },
         }
     }
 

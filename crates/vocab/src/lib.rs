@@ -4,6 +4,7 @@
 //! Nothing here reads a clock, a socket or the operating system's randomness.
 
 mod address_block;
+mod alias_https;
 mod host;
 mod ids;
 mod misses;
@@ -16,6 +17,7 @@ mod state;
 mod time;
 
 pub use address_block::{AddressBlock, AddressBlockError};
+pub use alias_https::AliasHttps;
 pub use host::{HostName, HostNameError, WebAddress};
 pub use ids::{FetchKey, FetchKeyError, LinkId};
 pub use misses::Misses;

@@ -14,8 +14,9 @@
 //! ```
 //!
 //! An entry is name, web port, address, rescue port, free rate in kB/s, lifetime in seconds. It may
-//! carry `stamp=`, and with a proof `key=` and `sig=`. A search may carry `per_domain=`, at most so
-//! many of one domain, and `nonce=`, to which an answer is bound where it is signed.
+//! carry `stamp=`, with a proof `key=` and `sig=`, and `https=1` or `https=0` with `https_sig=`:
+//! whether the site's aliases answer by HTTPS. A search may carry `per_domain=`, at most so many of
+//! one domain, and `nonce=`, to which an answer is bound where it is signed.
 //!
 //! A reply is any number of lines with code 210 or 212 and one last line: 200 with a number
 //! (seconds granted, entries found, entries removed), or a code from 400 with the reason.

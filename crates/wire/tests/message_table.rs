@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, Misses, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope, WebAddress,
+    AliasHttps, ByteRate, FetchKey, Misses, PEERS_MAX, Peer, Peers, Purge, PurgeKind, PurgeScope,
+    WebAddress,
 };
 use levee_wire::registry::{self, Entry, ReplyLine};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
@@ -384,6 +385,26 @@ fn a_site_speaks_to_its_registry_in_lines() {
             ..entry()
         }),
     );
+    let https = AliasHttps::No;
+    let proof = Some(registry::Proof {
+        https_signature: Some("HTTPS".parse().unwrap()),
+        ..proof_of(30)
+    });
+    check_registry(
+        "1 REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=1800000000123 \
+         key=ed25519:KEY sig=SIG https=0 https_sig=HTTPS",
+        &Register(Entry {
+            stamp,
+            https,
+            proof,
+            ..entry()
+        }),
+    );
+    let https = AliasHttps::Yes;
+    check_registry(
+        "1 REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 https=1",
+        &Register(Entry { https, ..entry() }),
+    );
     let proof = Some(proof_of(0));
     check_registry(
         "1 DEREGISTER www.rescue.com stamp=1800000000123 key=ed25519:KEY sig=SIG",
@@ -401,6 +422,7 @@ fn proof_of(seconds: u64) -> registry::Proof {
         key: "ed25519:KEY".parse().unwrap(),
         signature: "SIG".parse().unwrap(),
         asked: Duration::from_secs(seconds),
+        https_signature: None,
     }
 }
 
@@ -414,6 +436,28 @@ fn what_a_site_signs_does_not_change_while_its_lifetime_runs_out() {
     assert_eq!(format!("1 210 ENTRY {entry}"), line);
     let signed = "REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=9 key=K";
     assert_eq!(entry.signed_text(&"K".parse().unwrap()), signed);
+}
+
+/// Older versions check `sig` over what they know, and leave out the rest when they pass it on.
+#[test]
+fn what_is_said_of_https_is_signed_apart() {
+    let key = "K".parse().unwrap();
+    let known = "1 210 ENTRY www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=9 key=K sig=S";
+    for (word, said) in [(" https=1", AliasHttps::Yes), (" https=0", AliasHttps::No)] {
+        let line = format!("{known}{word} https_sig=T");
+        let Ok((1, registry::ReplyLine::Entry(entry))) =
+            registry::parse_reply_line(line.as_bytes())
+        else {
+            panic!("an entry");
+        };
+        assert_eq!(format!("1 210 ENTRY {entry}"), line);
+        assert_eq!(entry.https, said);
+        let signed = "REGISTER www.rescue.com 8080 5.6.7.8 7401 500 30 stamp=9 key=K";
+        assert_eq!(entry.signed_text(&key), signed);
+        let apart = format!("{signed}{word}");
+        assert_eq!(entry.signed_https_text(&key), Some(apart));
+    }
+    assert_eq!(entry().signed_https_text(&key), None);
 }
 
 #[test]
@@ -443,6 +487,18 @@ fn bad_registry_lines_are_named() {
         ("1 DEREGISTER a.b key=K", Missing("sig")),
         ("1 DEREGISTER a.b sig=S", Missing("key")),
         ("1 DEREGISTER a.b key=!", Bad("key")),
+        (
+            "1 REGISTER a.b 80 5.6.7.8 7401 500 30 https=2",
+            Bad("https"),
+        ),
+        (
+            "1 REGISTER a.b 80 5.6.7.8 7401 500 30 key=K sig=S https_sig=T",
+            Missing("https"),
+        ),
+        (
+            "1 REGISTER a.b 80 5.6.7.8 7401 500 30 https=1 https_sig=T",
+            Missing("key"),
+        ),
     ];
     for (line, error) in table {
         assert_eq!(

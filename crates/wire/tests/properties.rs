@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use levee_vocab::{
-    ByteRate, FetchKey, HostName, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp,
-    WebAddress,
+    AliasHttps, ByteRate, FetchKey, HostName, Misses, Peer, Peers, Purge, PurgeKind, PurgeScope,
+    Timestamp, WebAddress,
 };
 use levee_wire::registry::{self, Entry, Farewell, Proof, ReplyLine, Search};
 use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
@@ -166,7 +166,10 @@ prop_compose! {
         signature in "[A-Za-z0-9:_-]{1,128}",
         asked in seconds(),
     ) -> Proof {
-        Proof { key: key.parse().unwrap(), signature: signature.parse().unwrap(), asked }
+        Proof {
+            key: key.parse().unwrap(), signature: signature.parse().unwrap(), asked,
+            https_signature: None,
+        }
     }
 }
 
@@ -200,10 +203,24 @@ prop_compose! {
         free in rate(),
         lifetime in seconds(),
         stamp in any::<u64>(),
+        https in https(),
         proof in option::of(proof()),
+        https_signature in option::of("[A-Za-z0-9:_-]{1,128}"),
     ) -> Entry {
-        Entry { stamp, proof, ..Entry::new(site, (address, port).into(), free, lifetime) }
+        let is_said = https != AliasHttps::Unknown;
+        let https_signature = https_signature.filter(|_| is_said);
+        let https_signature = https_signature.map(|word| word.parse().unwrap());
+        let proof = proof.map(|proof| Proof { https_signature, ..proof });
+        Entry { stamp, https, proof, ..Entry::new(site, (address, port).into(), free, lifetime) }
     }
+}
+
+fn https() -> impl Strategy<Value = AliasHttps> {
+    prop_oneof![
+        Just(AliasHttps::Unknown),
+        Just(AliasHttps::No),
+        Just(AliasHttps::Yes)
+    ]
 }
 
 fn registry_request() -> impl Strategy<Value = registry::Request> {

@@ -8,7 +8,9 @@ use std::time::Duration;
 use levee_control::{
     Candidate, DrillOrder, Input, LoadSample, Output, Parameters, RescueCall, Traffic,
 };
-use levee_vocab::{ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress};
+use levee_vocab::{
+    AliasHttps, ByteRate, FetchKey, HostName, LinkId, Peer, Peers, Timestamp, WebAddress,
+};
 
 /// `host` on port 80.
 pub fn site(host: &str) -> WebAddress {
@@ -34,6 +36,7 @@ pub fn candidate(host: &str, kilobytes: u64) -> Candidate {
         site: site(host),
         rescue: "192.0.2.7:7401".parse().unwrap(),
         free: ByteRate::from_kilobytes(kilobytes),
+        https: AliasHttps::Unknown,
     }
 }
 

@@ -289,6 +289,7 @@ impl Parts {
             site: self.web.clone(),
             rescue: (self.address, community.rescue_listen.port()).into(),
             period: self.settings.rescue.registry_period,
+            https: https_ports(self),
         };
         let names = AliasNames::start(&self.settings, self.address, plans)?;
         let community = Community::new(links, registry, offer, events);

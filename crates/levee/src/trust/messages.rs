@@ -32,12 +32,15 @@ impl Trust {
         entry.proof = None;
         if self.is_closed() {
             let key = word(self.identity.key());
-            let signature = self.sign(Purpose::Registration, &entry.signed_text(&key));
+            let sign = |text: &String| self.sign(Purpose::Registration, text);
+            let signature = sign(&entry.signed_text(&key));
+            let https_signature = entry.signed_https_text(&key).as_ref().map(sign);
             let asked = entry.lifetime;
             entry.proof = Some(Proof {
                 key,
                 signature,
                 asked,
+                https_signature,
             });
         }
         entry
@@ -54,6 +57,7 @@ impl Trust {
                 key,
                 signature,
                 asked: Duration::ZERO,
+                https_signature: None,
             });
         }
         farewell
@@ -71,6 +75,7 @@ impl Trust {
         let proof = entry.proof.as_ref();
         let lives = proof.map_or(entry.lifetime, |proof| proof.asked);
         self.check_said(&entry.site.host, proof, text)
+            .and_then(|()| check_https(entry))
             .and_then(|()| check_age(entry.stamp, lives))
             .map_err(|why| {
                 let what = format!("entry of {} from {told_by}", entry.site.host);
@@ -206,6 +211,19 @@ impl Trust {
     pub(super) fn sign(&self, purpose: Purpose, text: &str) -> ProofWord {
         word(self.identity.sign(purpose, text.as_bytes()))
     }
+}
+
+/// Whether an entry whose proof is good says of HTTPS what its site signed. It may say nothing, as
+/// older registries leave that word out.
+fn check_https(entry: &Entry) -> Result<(), Denied> {
+    let Some(proof) = &entry.proof else {
+        return Err(Denied::NotSigned);
+    };
+    let Some(text) = entry.signed_https_text(&proof.key) else {
+        return Ok(());
+    };
+    let signature = proof.https_signature.as_ref().ok_or(Denied::NotSigned)?;
+    verify(Purpose::Registration, &proof.key, signature, &text).map(|_| ())
 }
 
 /// An entry may be as old as it was to live, and no older: a registry may have passed it on late,

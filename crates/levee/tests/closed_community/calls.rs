@@ -88,6 +88,7 @@ impl Server {
             site: web(name),
             rescue,
             free: ByteRate::from_kilobytes(500),
+            https: levee_vocab::AliasHttps::Unknown,
         };
         let address = "127.0.0.1".parse().unwrap();
         let call = RescueCall::new(web(ORIGIN), address, Duration::from_secs(600));

@@ -8,7 +8,7 @@ use levee::registry_client::{Directory, DirectoryError, RegistryClient, Registry
 use levee::registry_finder::fixed;
 use levee::trust::{Channel, Trust};
 use levee_trust::Role;
-use levee_vocab::{ByteRate, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, WebAddress};
 use levee_wire::registry::{Entry, Request, parse_request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -207,6 +207,45 @@ async fn an_entry_that_a_registry_altered_is_left_out_and_the_others_stay() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].site.host.as_str(), "www.third.example");
     assert_eq!(denied(&trust, "bad_signature"), 1);
+}
+
+/// It cannot be altered, nor put in by somebody else. Left out it may be, as older registries do.
+#[tokio::test]
+async fn what_a_site_says_of_https_is_its_own_word() {
+    let stage = community();
+    let (trust, rescue) = (stage.trust_of(ORIGIN), stage.trust_of(RESCUE));
+    let said = |https| {
+        let entry = Entry {
+            https,
+            ..entry(RESCUE)
+        };
+        rescue.signed_entry(entry)
+    };
+    let honest = said(AliasHttps::No);
+    assert_eq!(trust.check_entry(&honest, "a registry"), Ok(()));
+    let mut altered = honest.clone();
+    altered.https = AliasHttps::Yes;
+    let why = trust.check_entry(&altered, "a registry").unwrap_err();
+    assert_eq!(why.cause(), "bad_signature");
+    // The signature of another registration.
+    let mut borrowed = said(AliasHttps::Unknown);
+    borrowed.https = AliasHttps::No;
+    let why = trust.check_entry(&borrowed, "a registry").unwrap_err();
+    assert_eq!(why.cause(), "not_signed");
+    let signature = honest.proof.as_ref().unwrap().https_signature.clone();
+    borrowed.proof.as_mut().unwrap().https_signature = signature;
+    let why = trust.check_entry(&borrowed, "a registry").unwrap_err();
+    assert_eq!(why.cause(), "bad_signature");
+    let mut cut = honest;
+    cut.https = AliasHttps::Unknown;
+    cut.proof.as_mut().unwrap().https_signature = None;
+    assert_eq!(trust.check_entry(&cut, "a registry"), Ok(()));
+    let address = registry(stage.trust_of(REGISTRY)).await;
+    let at_registry = client(address, RESCUE, Arc::clone(&rescue));
+    at_registry.register(said(AliasHttps::Yes)).await.unwrap();
+    let origin = client(address, ORIGIN, trust);
+    let found = origin.search(5).await.unwrap();
+    assert_eq!(found[0].https, AliasHttps::Yes);
 }
 
 #[tokio::test]

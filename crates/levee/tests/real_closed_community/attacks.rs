@@ -210,6 +210,7 @@ fn a_registration_that_was_recorded_or_altered_is_worth_nothing() {
         key,
         signature: signature.to_string().parse().unwrap(),
         asked: old.lifetime,
+        https_signature: None,
     });
     let told = member.asks(&format!("7 {}", Request::Register(old)));
     assert!(told.contains("recorded and replayed"), "{told}");

@@ -63,6 +63,7 @@ pub fn call(link: LinkId, rescue: SocketAddr) -> Output {
         site: web("www.rescue.com"),
         rescue,
         free: ByteRate::from_kilobytes(500),
+        https: levee_vocab::AliasHttps::Unknown,
     };
     Output::CallForHelp {
         link,

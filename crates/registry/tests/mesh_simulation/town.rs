@@ -7,7 +7,7 @@ use std::time::Duration;
 use levee_registry::{
     Asker, Known, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, RegistryLimits, Side, Version,
 };
-use levee_vocab::{ByteRate, HostName, Random, Timestamp, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, HostName, Random, Timestamp, WebAddress};
 use levee_wire::mesh::{Message, parse};
 use levee_wire::registry::{Entry, Farewell, Reply, Request};
 
@@ -270,6 +270,7 @@ impl Town {
         let rescue = (address(site), 7401).into();
         let entry = Entry {
             stamp,
+            https: [AliasHttps::Unknown, AliasHttps::No, AliasHttps::Yes][stamp as usize % 3],
             ..Entry::new(web, rescue, free, lifetime)
         };
         let request = match self.random.chance(0.1) {

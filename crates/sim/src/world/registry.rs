@@ -36,7 +36,10 @@ impl Directory {
     pub fn register(&mut self, now: Timestamp, offer: Candidate) {
         let asker = offer.rescue.ip();
         let free = on_the_wire(offer.free);
-        let entry = Entry::new(offer.site, offer.rescue, free, LIFETIME);
+        let entry = Entry {
+            https: offer.https,
+            ..Entry::new(offer.site, offer.rescue, free, LIFETIME)
+        };
         self.ask(now, asker, Request::Register(entry));
     }
 
@@ -64,6 +67,7 @@ impl Directory {
             site: entry.site,
             rescue: entry.rescue,
             free: entry.free,
+            https: entry.https,
         });
         candidates.collect()
     }

@@ -4,16 +4,20 @@
 //! A stamp is the site's own counter, so that of two registrations every registry takes the newer
 //! one, in whatever order they arrive. A proof is carried, never looked into: registries pass it on
 //! unchanged, and every member of a closed community checks it from end to end.
+//!
+//! Whether the site's aliases answer by HTTPS is signed apart, over the same text and the word:
+//! older versions leave the word out when they pass an entry on, and what is left is still what the
+//! first signature covers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
-use levee_vocab::{ByteRate, HostName, WebAddress};
+use levee_vocab::{AliasHttps, ByteRate, HostName, WebAddress};
 use thiserror::Error;
 
-use crate::grammar::{ParseError, Words, fill};
+use crate::grammar::{ParseError, Words, fill, flag};
 
 /// What a site offers, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub struct Entry {
     pub lifetime: Duration,
     /// Milliseconds since 1970 by the site's clock, larger each time; 0 where it gives none.
     pub stamp: u64,
+    /// Whether its aliases answer by HTTPS.
+    pub https: AliasHttps,
     /// Who says so, in a closed community.
     pub proof: Option<Proof>,
 }
@@ -54,6 +60,8 @@ pub struct Proof {
     /// The lifetime that the site asked for and signed, of which `Entry::lifetime` is what is left;
     /// whole seconds on the wire.
     pub asked: Duration,
+    /// A signature over [`Entry::signed_https_text`]; none where that says nothing.
+    pub https_signature: Option<ProofWord>,
 }
 
 /// A key or a signature as text: 1 to 128 letters, digits and `:`, `-`, `_`.
@@ -66,7 +74,7 @@ pub struct ProofWord(String);
 pub struct NotAProofWord;
 
 impl Entry {
-    /// An entry without stamp and proof.
+    /// An entry without stamp and proof that says nothing of HTTPS.
     pub const fn new(
         site: WebAddress,
         rescue: SocketAddr,
@@ -80,6 +88,7 @@ impl Entry {
             free,
             lifetime,
             stamp,
+            https: AliasHttps::Unknown,
             proof,
         }
     }
@@ -93,6 +102,13 @@ impl Entry {
         format!("REGISTER {fixed} stamp={stamp} key={key}")
     }
 
+    /// What the owner of `key` signs beside [`Self::signed_text`] where it says something of HTTPS:
+    /// the same, and that.
+    pub fn signed_https_text(&self, key: &ProofWord) -> Option<String> {
+        let word = https_word(self.https)?;
+        Some(format!("{}{word}", self.signed_text(key)))
+    }
+
     pub(crate) fn parse(mut words: Words<'_>) -> Result<Self, ParseError> {
         let host: HostName = words.value("name")?;
         let port = words.port("web port")?;
@@ -103,13 +119,25 @@ impl Entry {
         let mut attributes = Attributes::default();
         attributes.read(words)?;
         let rescue = SocketAddr::new(address.to_canonical(), rescue_port);
+        let stamp = attributes.stamp.unwrap_or(0);
+        let https = match attributes.https {
+            None => AliasHttps::Unknown,
+            Some(false) => AliasHttps::No,
+            Some(true) => AliasHttps::Yes,
+        };
+        let https_signature = attributes.https_signature(https)?;
+        let proof = attributes.proof(lifetime)?;
         Ok(Self {
             site: WebAddress { host, port },
             rescue,
             free,
             lifetime,
-            stamp: attributes.stamp.unwrap_or(0),
-            proof: attributes.proof(lifetime)?,
+            stamp,
+            https,
+            proof: proof.map(|proof| Proof {
+                https_signature,
+                ..proof
+            }),
         })
     }
 
@@ -169,6 +197,8 @@ struct Attributes {
     key: Option<ProofWord>,
     signature: Option<ProofWord>,
     asked: Option<u64>,
+    https: Option<bool>,
+    https_signature: Option<ProofWord>,
 }
 
 impl Attributes {
@@ -180,10 +210,22 @@ impl Attributes {
                 "key" => fill(&mut self.key, "key", value.parse().ok())?,
                 "sig" => fill(&mut self.signature, "sig", value.parse().ok())?,
                 "asked" => fill(&mut self.asked, "asked", seconds(value))?,
+                "https" => fill(&mut self.https, "https", flag(value))?,
+                "https_sig" => fill(&mut self.https_signature, "https_sig", value.parse().ok())?,
                 _ => {}
             }
         }
         Ok(())
+    }
+
+    /// A signature over a word that is not there, or of nobody, is a mistake.
+    fn https_signature(&mut self, https: AliasHttps) -> Result<Option<ProofWord>, ParseError> {
+        let signature = self.https_signature.take();
+        match (&signature, &self.key) {
+            (Some(_), _) if https == AliasHttps::Unknown => Err(ParseError::Missing("https")),
+            (Some(_), None) => Err(ParseError::Missing("key")),
+            (Some(_), Some(_)) | (None, _) => Ok(signature),
+        }
     }
 
     /// Half a proof is a mistake; a lifetime that was asked for without one means nothing.
@@ -194,6 +236,7 @@ impl Attributes {
                 key,
                 signature,
                 asked,
+                https_signature: None,
             })),
             (None, None) => Ok(None),
             (Some(_), None) => Err(ParseError::Missing("sig")),
@@ -206,8 +249,13 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.fixed(self.lifetime))?;
         write_attributes(f, self.stamp, self.proof.as_ref())?;
+        f.write_str(https_word(self.https).unwrap_or_default())?;
+        let proof = self.proof.as_ref();
+        if let Some(signature) = proof.and_then(|proof| proof.https_signature.as_ref()) {
+            write!(f, " https_sig={signature}")?;
+        }
         let left = whole_seconds(self.lifetime);
-        let asked = self.proof.as_ref().map(|proof| whole_seconds(proof.asked));
+        let asked = proof.map(|proof| whole_seconds(proof.asked));
         match asked {
             Some(asked) if asked != left => write!(f, " asked={asked}"),
             Some(_) | None => Ok(()),
@@ -235,6 +283,15 @@ fn write_attributes(f: &mut fmt::Formatter<'_>, stamp: u64, proof: Option<&Proof
     match proof {
         Some(proof) => write!(f, " key={} sig={}", proof.key, proof.signature),
         None => Ok(()),
+    }
+}
+
+/// How it is said whether aliases answer by HTTPS; none where it is not.
+const fn https_word(https: AliasHttps) -> Option<&'static str> {
+    match https {
+        AliasHttps::Unknown => None,
+        AliasHttps::No => Some(" https=0"),
+        AliasHttps::Yes => Some(" https=1"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A rescue server whose alias does not answer by HTTPS: no visitor by HTTPS can be sent there.
 //!
-//! Nobody says so before its answer to the SOS. Where all visitors come by HTTPS it would keep its
-//! promise for nothing, so it is let go at once and the next is asked. Where only some do it helps
+//! It says so when it registers; of older versions, and where a certificate has just expired, only
+//! its answer to the SOS tells. Where all visitors come by HTTPS it would keep its promise for
+//! nothing, so it is let go at once and the next is asked. Where only some do it helps
 //! with the others, but whoever may help with all comes first. Certificates come, so it is asked
 //! again after a while.
 
