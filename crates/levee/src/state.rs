@@ -15,8 +15,8 @@ mod troubles;
 mod watch;
 mod whole_file;
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,22 +220,12 @@ impl StateFolder {
     }
 
     fn write(&self, file: &str, text: &str, again: Option<&str>) -> Result<(), StateError> {
-        let fresh = self.path.join(format!("{file}.new"));
-        let write = || -> io::Result<()> {
-            let mut handle = File::create(&fresh)?;
-            handle.write_all(text.as_bytes())?;
-            handle.sync_all()?;
-            fs::rename(&fresh, self.path.join(file))?;
-            File::open(&self.path)?.sync_all()
-        };
-        match write() {
+        match replace(&self.path.join(file), text, Readers::Everybody) {
             Ok(()) => {
                 self.troubles.end(file);
                 Ok(())
             }
             Err(error) => {
-                // What a full disk took of it takes no room from others.
-                let _ = fs::remove_file(&fresh);
                 let error = self.cannot_write(file, error);
                 self.troubles.note(file, error.to_string(), again);
                 Err(error)
