@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, Candidate, OriginPhase, Parameters, PhaseName, RescueView, Thresholds, Tier,
-    UpstreamView,
+    BrainView, Candidate, OriginPhase, OriginRoute, Parameters, PhaseName, RescueView, Thresholds,
+    Tier, UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
-    AliasNamesStatus, CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, Latency,
-    Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus, UpstreamStatus,
+    AliasNamesStatus, CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, KeptAlias,
+    Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus,
+    UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_trust::Role;
@@ -118,13 +119,10 @@ impl Figures {
             rescue_servers: peers(&view.rescue_servers),
             origins: peers(&view.origins)
                 .into_iter()
-                .chain(ended(sampler))
+                .chain(ending(&sampler.plan().hosts.origins))
                 .collect(),
-            candidates: view
-                .candidates
-                .iter()
-                .map(|candidate| (candidate.site.to_string(), candidate.free.as_bytes()))
-                .collect(),
+            kept_aliases: kept_aliases(&sampler.plan().hosts.origins),
+            candidates: offers(&view.candidates),
             candidates_https: with_https(&view.candidates),
             registry: surroundings.registry.clone(),
             hot: hot::urls(view, sampler),
@@ -307,6 +305,12 @@ fn drill(view: &BrainView, calendar: &Calendar) -> Option<DrillStatus> {
     })
 }
 
+/// What they offer, best first.
+fn offers(candidates: &[Candidate]) -> Vec<(String, u64)> {
+    let offer = |one: &Candidate| (one.site.to_string(), one.free.as_bytes());
+    candidates.iter().map(offer).collect()
+}
+
 /// Whether the aliases of these answer by HTTPS, of those that say so.
 fn with_https(candidates: &[Candidate]) -> BTreeMap<String, bool> {
     let said = candidates.iter().filter_map(|candidate| {
@@ -407,22 +411,34 @@ fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
     }
 }
 
-/// Origins whose rescue is over but whose alias still answers.
-fn ended(sampler: &Sampler) -> impl Iterator<Item = Peer> + '_ {
-    sampler.plan().hosts.origins.iter().filter_map(|origin| {
-        let phase = match origin.phase {
-            OriginPhase::Live | OriginPhase::Orphaned { .. } => return None,
-            OriginPhase::Ending { .. } => "ending",
-            OriginPhase::Restored { .. } => "restored",
-            OriginPhase::Expired { .. } => "expired",
-        };
-        Some(Peer {
-            site: origin.origin.to_string(),
-            alias: origin.alias.to_string(),
-            phase: phase.to_owned(),
-            ..Peer::default()
-        })
+/// Origins whose rescue is over but whose last visitors are still served.
+fn ending(origins: &[Arc<OriginRoute>]) -> impl Iterator<Item = Peer> + '_ {
+    let is_ending = |origin: &&Arc<OriginRoute>| match origin.phase {
+        OriginPhase::Ending { .. } => true,
+        OriginPhase::Live
+        | OriginPhase::Orphaned { .. }
+        | OriginPhase::Restored { .. }
+        | OriginPhase::Expired { .. } => false,
+    };
+    origins.iter().filter(is_ending).map(|origin| Peer {
+        site: origin.origin.to_string(),
+        alias: origin.alias.to_string(),
+        phase: "ending".to_owned(),
+        ..Peer::default()
     })
+}
+
+/// Aliases under which nobody is served any more: they lead back to their origins.
+fn kept_aliases(origins: &[Arc<OriginRoute>]) -> Vec<KeptAlias> {
+    let is_kept = |origin: &&Arc<OriginRoute>| match origin.phase {
+        OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => true,
+        OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => false,
+    };
+    let kept = origins.iter().filter(is_kept).map(|origin| KeptAlias {
+        alias: origin.alias.to_string(),
+        site: origin.origin.to_string(),
+    });
+    kept.collect()
 }
 
 fn decisions(view: &BrainView, calendar: &Calendar) -> Vec<Decision> {

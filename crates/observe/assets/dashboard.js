@@ -170,6 +170,7 @@ function drawFigures(status) {
     ["Redirects at risk", Words.count(lifetime.redirects_at_risk)],
     ["Registry", registryWord(status.registry)],
     ["Asked next", askedNext(status) ?? "nobody"],
+    ["Aliases kept", Words.count(status.kept_aliases.length)],
   ];
   document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
     const row = element("div");

@@ -40,9 +40,9 @@ pub use page::{STYLE_CSS, render_page, render_registry_page};
 pub use status::{
     AccusationStatus, AliasNamesStatus, CertificateStatus, CopyStatus, CrawlerStatus, Decision,
     DnsStatus, DrillStatus, ExpelledStatus, HelpStatus, HotUrl, Http2Status, IntegrityStatus,
-    Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus, OrderCount,
-    Peer, PeerStatus, Rates, RefusedSite, RegisteredSite, RegistryPlace, RegistryStatus, Status,
-    TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
+    KeptAlias, Latency, Level, Lifetime, LinkStatus, MeshBytes, MeshStatus, NameServerStatus,
+    OrderCount, Peer, PeerStatus, Rates, RefusedSite, RegisteredSite, RegistryPlace,
+    RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

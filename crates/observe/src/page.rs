@@ -95,7 +95,7 @@ fn peers(html: &mut Html, side: Side, peers: &[Peer]) {
         .text(flow)
         .markup("<th class=n>At most<th class=share>Share<th class=\"n wide\">Requests")
         .markup("<th class=\"n wide\">Bytes<th class=wide>Since<th>Phase</thead><tbody>\n");
-    // Those that are over stay known for days; what is live stands first.
+    // What is live stands first.
     let (live, over): (Vec<_>, Vec<_>) = peers.iter().partition(|peer| peer.phase == "live");
     for peer in live.into_iter().chain(over).take(PEERS_MAX) {
         let level = match peer.rate {
@@ -197,6 +197,9 @@ fn candidates(html: &mut Html, status: &Status) {
         html.markup(".</p>");
     } else if !status.candidates.is_empty() {
         html.markup("<p>Everybody whom we could ask helps already.</p>");
+    }
+    if let Some(kept) = words::kept_aliases(status) {
+        html.markup("<p class=faint>").text(kept).markup("</p>");
     }
     dns::aliases(html, status);
     html.markup("</section>\n");

@@ -6,6 +6,7 @@
 //! reads as zero, so that `levee top` understands an older server.
 
 mod certificate;
+mod kept_alias;
 mod mesh;
 mod trust;
 
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use certificate::{CertificateStatus, OrderCount};
+pub use kept_alias::KeptAlias;
 pub use mesh::{MeshBytes, MeshStatus, PeerStatus, RegisteredSite};
 pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
 
@@ -52,8 +54,11 @@ pub struct Status {
     pub lifetime: Lifetime,
     /// Rescue servers that help us.
     pub rescue_servers: Vec<Peer>,
-    /// Origins that we help.
+    /// Origins that we help, and those whose last visitors are here.
     pub origins: Vec<Peer>,
+    /// Aliases of ended rescues that lead late visitors back.
+    #[serde(default)]
+    pub kept_aliases: Vec<KeptAlias>,
     /// Whom we would ask next, best first: name and offered bytes a second.
     pub candidates: Vec<(String, u64)>,
     /// Whether their aliases answer by HTTPS, of those that say so.
@@ -482,8 +487,7 @@ pub struct Peer {
     pub requests: u64,
     /// Bytes since the rescue began.
     pub bytes: u64,
-    /// `live`, `orphaned` (the origin has died, and permits us to go on), `ending`, `restored`
-    /// (by a restart, and refusing for a moment) or `expired`.
+    /// `live`, `orphaned` (the origin has died, and permits us to go on) or `ending`.
     pub phase: String,
     /// Unix seconds at which the permit of an origin that has died ends; 0 while it lives.
     pub orphaned_until: f64,

@@ -36,6 +36,7 @@ pub fn render_top(status: &Status, width: usize) -> String {
         &mut lines,
     );
     peers("Sites that we help", &status.origins, width, &mut lines);
+    lines.extend(words::kept_aliases(status).map(|line| plain(&line).to_string()));
     hot(status, &mut lines);
     decisions(status, &mut lines);
     let mut screen = String::new();
@@ -74,6 +75,7 @@ pub fn render_status_text(status: &Status) -> String {
     for peer in &status.origins {
         lines.push(format!("Helping {}", peer_text(peer)));
     }
+    lines.extend(words::kept_aliases(status).map(|line| plain(&line).to_string()));
     if !status.registry.address.is_empty() && !status.registry.connected {
         lines.push(format!(
             "The registry at {} does not answer: {}",

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::calendar::Calendar;
-use crate::status::{HotUrl, Peer, Status};
+use crate::status::{HotUrl, KeptAlias, Peer, Status};
 
 /// `53.9 kB/s`: decimal units, as links are sold and as the papers count.
 pub fn rate(bytes_a_second: u64) -> String {
@@ -53,6 +53,24 @@ pub(crate) fn per_second(number: f64) -> String {
 
 /// What has been done about a hot URL: `copied to www.a.example`; nothing
 /// where nothing has been.
+/// Aliases that are kept for late visitors, shortly; none where there are none.
+pub(crate) fn kept_aliases(status: &Status) -> Option<String> {
+    let all = &status.kept_aliases;
+    let (first, rest) = all.split_first()?;
+    let KeptAlias { alias, site } = first;
+    let more = match rest.len() {
+        0 => String::new(),
+        more => format!(", and {} more", count(more as u64)),
+    };
+    let what = match rest.is_empty() {
+        true => "1 alias of an ended rescue leads".to_owned(),
+        false => format!("{} aliases of ended rescues lead", count(all.len() as u64)),
+    };
+    Some(format!(
+        "{what} late visitors back: {alias} to {site}{more}."
+    ))
+}
+
 /// What a site that could be asked for help offers; also whether by HTTPS, where that matters here.
 pub(crate) fn offer(status: &Status, (site, free): &(String, u64)) -> String {
     let https = status.candidates_https.get(site);

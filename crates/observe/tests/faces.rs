@@ -158,6 +158,35 @@ fn the_status_says_who_could_be_asked() {
     assert!(render_status_text(&status).contains(" and 2 more.\n"));
 }
 
+/// They are kept for days, and nobody is helped under them.
+#[test]
+fn aliases_that_are_kept_for_late_visitors_are_told_apart_and_shortly() {
+    let mut status = sample("rescue.json");
+    let told = |status: &Status| {
+        let (text, top) = (render_status_text(status), render_top(status, 120));
+        [text, top, render_page(status)]
+    };
+    for face in told(&status) {
+        assert!(!face.contains("Helping blog.example"), "{face}");
+        let kept = "1 alias of an ended rescue leads late visitors back: \
+                    www-vh2.big.localhost:8081 to blog.example.";
+        assert!(face.contains(kept), "{face}");
+    }
+    let one = status.kept_aliases[0].clone();
+    status.kept_aliases = vec![one; 40];
+    for face in told(&status) {
+        let kept = "40 aliases of ended rescues lead late visitors back: \
+                    www-vh2.big.localhost:8081 to blog.example, and 39 more.";
+        assert!(face.contains(kept), "{face}");
+    }
+    status.kept_aliases.clear();
+    assert!(
+        told(&status)
+            .iter()
+            .all(|face| !face.contains("late visitors"))
+    );
+}
+
 #[test]
 fn the_status_is_the_same_after_its_json() {
     let status = sample("sos.json");

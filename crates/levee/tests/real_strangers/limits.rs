@@ -33,6 +33,12 @@ fn who_is_not_to_be_helped_is_refused_and_the_status_says_why() {
         let origins = status["origins"].as_array().unwrap();
         origins.iter().all(|origin| origin["phase"] != "live")
     });
+    // Its last visitors are served for a moment; then its alias is kept, and nobody is helped.
+    let status = helper.status(|status| status["origins"].as_array().unwrap().is_empty());
+    let kept = &status["kept_aliases"][0];
+    assert!(kept["site"].to_string().contains("www.a.test"), "{status}");
+    let alias = kept["alias"].as_str().unwrap();
+    assert!(rescue.alias.starts_with(alias), "{status}");
     assert!(helper.rescue("www.a.test", &origin).is_err());
     drop(rescue);
     assert!(helper.is_whole());
