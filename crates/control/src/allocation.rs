@@ -47,6 +47,8 @@ pub(crate) enum Need {
     None,
     /// One more rescue server is needed.
     OneMore,
+    /// One more is needed that visitors by HTTPS can be sent to.
+    OneMoreByHttps,
 }
 
 /// Whom a drill has asked: each once, whatever it says.
@@ -262,9 +264,9 @@ impl Allocation {
         taken: &[HostName],
     ) -> bool {
         let host = &candidate.site.host;
-        let is_of_use = match parameters.visitors {
-            Visitors::Http | Visitors::Both => true,
-            Visitors::Https => self.may_have_https(now, candidate),
+        let is_of_use = match (parameters.visitors, self.need) {
+            (Visitors::Http | Visitors::Both, Need::None | Need::OneMore) => true,
+            (Visitors::Https, _) | (_, Need::OneMoreByHttps) => self.may_have_https(now, candidate),
         };
         is_of_use
             && candidate.free > ByteRate::ZERO

@@ -292,6 +292,8 @@ pub struct LoadSample {
     pub came_back: BTreeMap<LinkId, u64>,
     /// What of it crawlers caused.
     pub crawlers: CrawlerTraffic,
+    /// Bytes of `own` for readers who came by HTTPS.
+    pub https_bytes: u64,
     /// Bytes of `own` that our own drill caused: what its visits got from us, and what its rescue
     /// servers fetched.
     pub drill_bytes: u64,

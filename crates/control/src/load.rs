@@ -24,6 +24,7 @@ pub(crate) struct Load {
     /// Without crawlers.
     levels: [f64; Resource::ALL.len()],
     own: f64,
+    by_https: f64,
     rescue: f64,
     redirects: f64,
     pressure: Pressure,
@@ -76,6 +77,7 @@ impl Load {
             Resource::Connections => (sample.connections - sample.crawlers.connections).max(0.0),
         });
         self.own = level(own_bytes);
+        self.by_https = level(sample.https_bytes);
         self.rescue = level(rescue_bytes - crawlers.rescue);
         self.redirects = level(sample.redirects.values().map(|traffic| traffic.bytes).sum());
         self.pressure = if sample.waiting > 0 || sample.refused > 0 {
@@ -115,6 +117,11 @@ impl Load {
     /// d_self / D_out.
     pub(crate) fn own(&self) -> f64 {
         self.own
+    }
+
+    /// Part of d_self / D_out that readers by HTTPS get.
+    pub(crate) fn by_https(&self) -> f64 {
+        self.by_https
     }
 
     /// d_resc / D_out.

@@ -96,6 +96,18 @@ pub enum Visitors {
     Https,
 }
 
+impl Visitors {
+    /// How visitors come while the site answers by HTTPS at `port`, or by HTTP only: before there
+    /// is a certificate nobody is sent on.
+    #[must_use]
+    pub const fn while_answered_at(self, port: Option<u16>) -> Self {
+        match port {
+            Some(_) => self,
+            None => Self::Http,
+        }
+    }
+}
+
 /// Whether visitors are redirected to rescue servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Redirects {
@@ -378,6 +390,14 @@ mod tests {
         assert_eq!(parameters.redirect_cost(227), 468.0);
         assert_eq!(parameters.idle_max, Duration::from_secs(300));
         assert_eq!(parameters.large_file_here(), 100_000);
+    }
+
+    #[test]
+    fn before_there_is_a_certificate_everybody_comes_by_http() {
+        for visitors in [Visitors::Http, Visitors::Both, Visitors::Https] {
+            assert_eq!(visitors.while_answered_at(None), Visitors::Http);
+            assert_eq!(visitors.while_answered_at(Some(443)), visitors);
+        }
     }
 
     #[test]

@@ -51,8 +51,15 @@ impl Site {
     }
 
     fn interval(&mut self) {
+        self.interval_with(900, 0);
+    }
+
+    /// An interval of so many kB, and of so many of these by HTTPS.
+    fn interval_with(&mut self, kilobytes: u64, by_https: u64) {
         self.second += 1;
-        self.tell(Input::IntervalEnded(own(900)));
+        let mut sample = own(kilobytes);
+        sample.https_bytes = by_https * 1000;
+        self.tell(Input::IntervalEnded(sample));
     }
 
     /// Who is asked now.
@@ -151,6 +158,86 @@ fn who_has_https_is_asked_before_who_may_have_it() {
         many.push(small);
         assert_eq!(asked(&many).as_deref(), Some(first));
     }
+}
+
+/// D_out is 1000 kB/s. The helper without HTTPS has room for all that it can be sent, so nobody
+/// else would ever be asked.
+#[test]
+fn who_cannot_be_redirected_to_the_only_helper_is_helped_by_another() {
+    let said = [AliasHttps::Unknown, AliasHttps::Yes, AliasHttps::No];
+    for (https, is_asked) in said.into_iter().zip([true, true, false]) {
+        let mut site = Site::told(Visitors::Both, &[(PLAIN, AliasHttps::No)]);
+        let plain = site.accepts(PLAIN);
+        let found = vec![
+            candidate(PLAIN, 9000),
+            Candidate {
+                https,
+                ..candidate(SECURE, 500)
+            },
+        ];
+        site.tell(Input::CandidatesFound(found));
+        // As long as few come by HTTPS nobody is drafted for them.
+        site.interval_with(900, 400);
+        assert_eq!(site.asked(), None);
+        site.interval_with(900, 600);
+        assert_eq!(site.asked().is_some(), is_asked, "{https:?}");
+        if is_asked {
+            site.accepts(SECURE);
+            assert!(!site.lets_go(plain), "it goes on with the others");
+            assert_eq!(site.brain.view().rescue_servers.len(), 2);
+            site.interval_with(900, 600);
+            assert_eq!(site.asked(), None, "there is room for them now");
+        }
+    }
+}
+
+/// Older versions do not say beforehand what they have.
+#[test]
+fn a_second_helper_that_is_of_no_use_to_them_either_is_let_go() {
+    const OTHER: &str = "www.other.example";
+    let mut site = Site::told(Visitors::Both, &[(PLAIN, AliasHttps::No)]);
+    site.accepts(PLAIN);
+    let found = vec![candidate(OTHER, 800), candidate(SECURE, 500)];
+    site.tell(Input::CandidatesFound(found));
+    site.interval_with(900, 600);
+    let other = site.accepts(OTHER);
+    assert!(site.lets_go(other), "{:?}", site.told);
+    site.accepts(SECURE);
+    assert_eq!(site.brain.view().rescue_servers.len(), 2);
+}
+
+#[test]
+fn one_that_visitors_by_https_have_used_up_is_joined_by_another() {
+    let mut site = Site::told(Visitors::Both, &[(PLAIN, AliasHttps::No)]);
+    site.accepts(PLAIN);
+    site.tell(Input::CandidatesFound(vec![candidate(SECURE, 500)]));
+    site.interval_with(900, 600);
+    let secure = site.accepts(SECURE);
+    // What it can take is 400 kB/s.
+    let mut sample = with_redirects(own(900), secure, 399);
+    sample.https_bytes = 600_000;
+    let more = vec![candidate("www.more.example", 500)];
+    site.tell(Input::CandidatesFound(more));
+    site.tell(Input::IntervalEnded(sample));
+    let (asked, _) = site.asked().unwrap();
+    assert_eq!(asked, "www.more.example");
+}
+
+/// Until then everybody came by HTTP, and was helped so.
+#[test]
+fn when_the_first_certificate_comes_somebody_with_https_is_asked() {
+    let mut site = Site::told(Visitors::Http, &[(PLAIN, AliasHttps::No)]);
+    site.accepts(PLAIN);
+    site.tell(Input::CandidatesFound(vec![candidate(SECURE, 500)]));
+    site.interval();
+    assert_eq!(site.asked(), None);
+    let mut parameters = site.brain.parameters().clone();
+    parameters.visitors = Visitors::Https;
+    site.tell(Input::ParametersChanged(Box::new(parameters)));
+    site.interval();
+    site.accepts(SECURE);
+    site.interval();
+    assert_eq!(site.asked(), None);
 }
 
 #[test]

@@ -29,6 +29,7 @@ use crate::community::Community;
 use crate::drill::DrillOffice;
 use crate::ended_rescues::forget_ended;
 use crate::figures::{Figures, Surroundings};
+use crate::https::VisitorSchemes;
 use crate::integrity::SceneBoard;
 use crate::link_meter::LinkMeter;
 use crate::replicator::Replicator;
@@ -60,6 +61,8 @@ pub struct BrainTask {
     pub state: Option<StateFolder>,
     /// B as measured; none where it is configured.
     pub link_meter: Option<LinkMeter>,
+    /// By which schemes visitors come.
+    pub schemes: VisitorSchemes,
     /// Where the figures are pinned up.
     pub board: Arc<StatusBoard>,
     /// What the figures need to know beside.
@@ -119,7 +122,7 @@ impl BrainTask {
                 order = self.orders.recv() => match order {
                     Some(Order::Change(parameters)) => {
                         self.handle(Input::DrillStopped(DrillStop::Reload), &mut sampler);
-                        Input::ParametersChanged(self.with_measured_link(parameters))
+                        Input::ParametersChanged(self.as_it_is(parameters))
                     }
                     Some(Order::Drill(order, begun)) => {
                         self.begin_drill(order, begun, &mut sampler);
@@ -133,6 +136,7 @@ impl BrainTask {
                     let (view, plan) = (self.brain.view(), self.brain.plan());
                     let sample = sampler.take(&self.front, clock.now(), &view, plan);
                     self.measure_link(&mut sampler);
+                    self.follow_certificates(&mut sampler);
                     if self.drills.is_abandoned() {
                         let gone = Input::DrillStopped(DrillStop::ClientLost);
                         self.handle(gone, &mut sampler);
@@ -168,12 +172,25 @@ impl BrainTask {
         self.show(sampler);
     }
 
-    /// What was measured is known better than what the interface promises.
-    fn with_measured_link(&self, mut parameters: Box<Parameters>) -> Box<Parameters> {
+    /// What was measured is known better than what the interface promises, and visitors come as
+    /// there are certificates.
+    fn as_it_is(&mut self, mut parameters: Box<Parameters>) -> Box<Parameters> {
         if let Some(meter) = &self.link_meter {
             parameters.link = meter.rate();
         }
+        self.schemes.want(parameters.visitors);
+        parameters.visitors = self.schemes.now();
         parameters
+    }
+
+    /// The first certificate comes while the server runs.
+    fn follow_certificates(&mut self, sampler: &mut Sampler) {
+        let (before, now) = (self.brain.parameters().visitors, self.schemes.now());
+        if before != now {
+            let mut parameters = self.brain.parameters().clone();
+            parameters.visitors = now;
+            self.handle(Input::ParametersChanged(Box::new(parameters)), sampler);
+        }
     }
 
     fn ticks(&self) -> tokio::time::Interval {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use levee_control::Visitors;
 use levee_net::Shared;
 use levee_proxy::{Certificates, Challenges, TlsKeys, TlsOffer, UnknownHost};
 use levee_vocab::HostName;
@@ -79,6 +80,30 @@ impl HttpsPorts {
     /// The ports now.
     pub fn now(&self) -> Ports {
         self.0.as_ref().map_or_else(Ports::default, |ask| ask())
+    }
+}
+
+/// By which schemes visitors come: what the settings want, as far as there is a certificate.
+#[derive(Debug)]
+pub struct VisitorSchemes {
+    wanted: Visitors,
+    ports: HttpsPorts,
+}
+
+impl VisitorSchemes {
+    /// Those that `wanted` asks for, of a server that answers at `ports`.
+    pub const fn new(wanted: Visitors, ports: HttpsPorts) -> Self {
+        Self { wanted, ports }
+    }
+
+    /// The settings want something else.
+    pub fn want(&mut self, wanted: Visitors) {
+        self.wanted = wanted;
+    }
+
+    /// How they come now.
+    pub fn now(&self) -> Visitors {
+        self.wanted.while_answered_at(self.ports.now().site)
     }
 }
 

@@ -120,6 +120,9 @@ impl Sampler {
                 .saturating_sub(before.refused + before.dropped),
             waiting: sample.waiting,
             crawlers: self.crawlers(),
+            https_bytes: sample
+                .https_own_bytes
+                .saturating_sub(before.https_own_bytes),
             drill_bytes: sample.drill_bytes.saturating_sub(before.drill_bytes),
             came_back: std::mem::take(&mut self.came_back),
             cpu: self.cpu_level(),

@@ -79,6 +79,15 @@ impl Community {
             );
             std::fs::write(at(name), text).unwrap();
         };
+        // Its certificate never comes: nobody listens there.
+        let ordered = "[tls]\nlisten = [\"127.0.0.1:0\"]\nredirect = true\n\
+                       [acme]\nagree = true\ndirectory = \"https://127.0.0.1:1/directory\"\n\
+                       [state]\nfolder = \"state\"\n";
+        settings(
+            "young.toml",
+            "young.test",
+            &format!("[link]\nrate = \"100 kB/s\"\n{ordered}"),
+        );
         settings(
             "rescue.toml",
             "other.localhost",
@@ -301,6 +310,29 @@ fn a_test_that_fails_in_a_crowd_leaves_no_server_behind() {
     for pid in servers {
         let process = PathBuf::from(format!("/proc/{pid}"));
         assert!(!process.exists(), "{} lives", process.display());
+    }
+}
+
+/// Nobody is sent to HTTPS then, so whoever offers most can help, with or without it.
+#[test]
+fn before_the_first_certificate_comes_visitors_by_http_are_helped() {
+    let community = Community::start("5 MB/s");
+    let young = levee(community.folder.path(), &["serve", "-c", "young.toml"]);
+    let port = young.port("http://young.test:");
+    let url = format!("http://young.test:{port}/");
+    let found = format!("young.test:{port}:127.0.0.1");
+    let plain = community.plain.port("http://plain.localhost:");
+    let began = Instant::now();
+    loop {
+        let told = "%{http_code} %{redirect_url}";
+        let got = curl(&community.root(), &url, told, &["--resolve", &found]);
+        if got.starts_with("302 ") {
+            assert!(got.contains(".aliases.localhost:"), "{got}");
+            assert!(got.contains(&format!(":{plain}/")), "{got}");
+            break;
+        }
+        let status = Community::status_of(&young);
+        assert!(began.elapsed() < PATIENCE, "{got}: {status}");
     }
 }
 

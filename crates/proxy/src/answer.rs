@@ -13,6 +13,7 @@ use levee_vocab::Timestamp;
 use crate::disk::StoredFile;
 use crate::flow::Flow;
 use crate::pacer::Class;
+use crate::request::Scheme;
 use crate::transport::Transport;
 
 /// A response.
@@ -28,6 +29,7 @@ pub(crate) struct Answer {
     /// Whose it is.
     pub visitor: Visitor,
     pub cause: Cause,
+    pub came_by: Scheme,
     pub status: u16,
     pub after: After,
     /// When the head of the request was complete.
@@ -166,6 +168,7 @@ impl Answer {
             kind,
             visitor: Visitor::Reader,
             cause: Cause::Visitors,
+            came_by: Scheme::Http,
             status,
             after: After::Next,
             began: Timestamp::ZERO,
@@ -185,6 +188,11 @@ impl Answer {
             (Class::Page, Visitor::Crawler(_)) => Class::Crawl,
             (class, Visitor::Crawler(_) | Visitor::Reader) => class,
         }
+    }
+
+    /// Whether somebody came by HTTPS for it who is not of our own drill.
+    pub fn is_for_visitor_by_https(&self) -> bool {
+        (self.cause, self.came_by) == (Cause::Visitors, Scheme::Https)
     }
 
     /// Whether it is a fetch for a crawler.

@@ -43,6 +43,7 @@ pub(crate) struct CoreCounters {
     pub bytes: Counter,
     pub own_requests: Counter,
     pub own_bytes: Counter,
+    pub https_own_bytes: Counter,
     pub redirects: Counter,
     pub redirect_bytes: Counter,
     pub rescue_requests: Counter,
@@ -196,6 +197,7 @@ impl CoreCounters {
         sample.bytes += self.bytes.read();
         sample.own_requests += self.own_requests.read();
         sample.own_bytes += self.own_bytes.read();
+        sample.https_own_bytes += self.https_own_bytes.read();
         sample.redirects += self.redirects.read();
         sample.redirect_bytes += self.redirect_bytes.read();
         sample.rescue_requests += self.rescue_requests.read();

@@ -33,6 +33,8 @@ pub struct Sample {
     pub own_requests: u64,
     /// Their bytes.
     pub own_bytes: u64,
+    /// Those of them that went to readers who came by HTTPS, without what our own drill caused.
+    pub https_own_bytes: u64,
     /// Redirects to rescue servers.
     pub redirects: u64,
     /// Their true bytes, without the overhead of connections.

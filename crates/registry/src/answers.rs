@@ -2,9 +2,9 @@
 //!
 //! Each registry of a mesh knows the same, but for what is on its way just now. So a member that
 //! one of them names is there, whatever another one leaves out; of two entries of a member the one
-//! with the newer stamp counts, and of two alike the one that says more. Entries are signed by their sites in a closed community, and were
-//! checked before they come here: the only lie that is left to a registry is to say too little, and
-//! [`missing`] finds it by comparing.
+//! with the newer stamp counts, and of two alike the one that says more. Entries are signed by
+//! their sites in a closed community, and were checked before they come here: the only lie that is
+//! left to a registry is to say too little, and [`missing`] finds it by comparing.
 //!
 //! A registry that leaves out somebody need be no liar: it may have been restarted a moment ago, or
 //! be cut off, or not have heard yet.

@@ -286,8 +286,8 @@ impl Known<'_> {
     }
 }
 
-/// Which version `entry` is, if `owner` registered it. What is left of its lifetime says nothing, nor
-/// does what it says of HTTPS: registries that do not know that word must come to the same.
+/// Which version `entry` is, if `owner` registered it. What is left of its lifetime says nothing,
+/// nor does what it says of HTTPS: registries that do not know that word must come to the same.
 pub fn version_of(entry: &Entry, owner: IpAddr) -> Version {
     let Entry { site, rescue, .. } = entry;
     let free = entry.free.as_kilobytes();

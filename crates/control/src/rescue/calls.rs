@@ -35,7 +35,7 @@ impl Calls {
 
     /// This interval's round, if help is needed: asks one candidate.
     pub(crate) fn hold_round(&mut self, desk: &mut Desk, helpers: &[HostName]) {
-        if desk.allocation.need() == Need::OneMore
+        if desk.allocation.need() != Need::None
             && desk.allocation.begin_round(desk.interval) == Round::Begun
         {
             self.ask(desk, helpers);
@@ -59,7 +59,7 @@ impl Calls {
 
     /// Goes on with a round in which nobody is being asked any more, if help is still needed.
     pub(crate) fn continue_round(&mut self, desk: &mut Desk, helpers: &[HostName]) {
-        if desk.allocation.need() == Need::OneMore && self.0.is_empty() {
+        if desk.allocation.need() != Need::None && self.0.is_empty() {
             self.ask(desk, helpers);
         }
     }
@@ -124,7 +124,9 @@ impl Calls {
         let choice = desk.allocation.choose(desk.now, &desk.parameters, &taken);
         let Some(candidate) = choice else {
             if self.0.is_empty() {
-                if desk.allocation.drill_ends().is_none() {
+                // With HTTPS nobody may ever be: others go on helping.
+                let is_needed = desk.allocation.need() == Need::OneMore;
+                if is_needed && desk.allocation.drill_ends().is_none() {
                     desk.tell_nobody_left();
                 }
                 desk.search_in_need();

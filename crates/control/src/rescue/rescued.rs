@@ -468,7 +468,7 @@ impl Sos {
         if all_reach(cutoff) || (waiting && all_reach(alert)) {
             Need::OneMore
         } else {
-            Need::None
+            self.need_by_https(desk)
         }
     }
 

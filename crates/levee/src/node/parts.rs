@@ -30,7 +30,7 @@ use crate::brain_task::BrainTask;
 use crate::community::{Community, Offer};
 use crate::dns::{AliasNames, Dns};
 use crate::figures::Figures;
-use crate::https::Https;
+use crate::https::{Https, VisitorSchemes};
 use crate::integrity::IntegrityOffice;
 use crate::link_meter::LinkMeter;
 use crate::log_hand_over;
@@ -73,6 +73,7 @@ pub(super) struct Made {
     pub(super) log_thread: AccessLogThread,
     pub(super) take_over: TakeOver,
     pub(super) brain: Brain,
+    pub(super) schemes: VisitorSchemes,
     pub(super) purges: Arc<PurgeOffice>,
 }
 
@@ -85,6 +86,9 @@ impl Parts {
         self.sign(&fetcher)?;
         let (log, log_thread) = access_log(&self.settings)?;
         let kept = self.state.as_ref().map(kept).transpose()?;
+        let schemes = VisitorSchemes::new(self.parameters.visitors, https_ports(self));
+        let mut parameters = self.parameters.clone();
+        parameters.visitors = schemes.now();
         fetcher.limit_disk_of_others(self.settings.help.disk);
         Ok(Made {
             purges: PurgeOffice::new(fetcher.clone()),
@@ -97,7 +101,8 @@ impl Parts {
             take_over: TakeOver::new(log.clone()),
             log,
             log_thread,
-            brain: Brain::restore(self.parameters.clone(), seed(), kept.unwrap_or_default()),
+            brain: Brain::restore(parameters, seed(), kept.unwrap_or_default()),
+            schemes,
         })
     }
 
@@ -114,8 +119,7 @@ impl Parts {
         let (events, inbox) = mpsc::channel(EVENTS_MAX);
         let (replicator, copied) = self.replicate(&front, &made, events.clone());
         let (scene, inspection, integrity) = self.open_inspection(&made, events.clone())?;
-        let told = (events, integrity.clone());
-        let community = self.join(sockets.rescue, &made, told, plans_seen.clone())?;
+        let community = self.join(sockets.rescue, &made, (events, &integrity), &plans_seen)?;
         made.purges.open(&front, community.as_ref());
         let board = Arc::<StatusBoard>::default();
         let dns = start_dns(&self, sockets.names, plans_seen.clone())?;
@@ -128,6 +132,7 @@ impl Parts {
             front: Arc::clone(&front),
             community,
             state: self.state,
+            schemes: made.schemes,
             link_meter: link_meter(&self.settings, self.link),
             board: Arc::clone(&board),
             figures,
@@ -247,8 +252,8 @@ impl Parts {
         &self,
         listener: Option<TcpListener>,
         made: &Made,
-        (events, integrity): (mpsc::Sender<Input>, Option<Arc<IntegrityOffice>>),
-        plans: watch::Receiver<Arc<RoutePlan>>,
+        (events, integrity): (mpsc::Sender<Input>, &Option<Arc<IntegrityOffice>>),
+        plans: &watch::Receiver<Arc<RoutePlan>>,
     ) -> Result<Option<Community>, String> {
         let Some(community) = &self.settings.community else {
             return Ok(None);
@@ -264,7 +269,7 @@ impl Parts {
         let site = self.settings.site.name.clone();
         let mut settings = LinkSettings::new(site, self.address);
         settings.private_addresses = private_addresses(community);
-        settings.integrity = integrity;
+        settings.integrity.clone_from(integrity);
         settings.call_wait = settings.call_wait.min(self.settings.rescue.interval * 2);
         settings.https = https_ports(self);
         let surroundings = Surroundings {
@@ -291,7 +296,7 @@ impl Parts {
             period: self.settings.rescue.registry_period,
             https: https_ports(self),
         };
-        let names = AliasNames::start(&self.settings, self.address, plans)?;
+        let names = AliasNames::start(&self.settings, self.address, plans.clone())?;
         let community = Community::new(links, registry, offer, events);
         Ok(Some(community.registering(names)))
     }

@@ -8,7 +8,7 @@ use crate::answer::{After, Answer, Body, Cause, Kind};
 use crate::connection::Connection;
 use crate::pacer::{Packets, SEGMENT_BYTES};
 use crate::redirect::write_refusal;
-use crate::request::Request;
+use crate::request::{Request, Scheme};
 use crate::response::{Closing, Plain};
 
 /// What a reset costs on the wire: SYN-ACK and RST with their Ethernet frames.
@@ -94,6 +94,8 @@ impl Core {
             began: self.now,
             kind: Kind::Own,
             cause: Cause::Visitors,
+            // What is no request is nobody's whom others could answer.
+            came_by: Scheme::Http,
             comeback: Comeback::None,
             closing: Closing::Close,
             overhead: self.overhead(connection),

@@ -147,6 +147,9 @@ impl Core {
         }
         counters.bytes.add(bytes);
         match (visitor, kind) {
+            (Visitor::Reader, Kind::Own) if answer.is_for_visitor_by_https() => {
+                counters.https_own_bytes.add(bytes);
+            }
             (Visitor::Reader, _) => {}
             (Visitor::Crawler(_), Kind::Rescue { .. }) => counters.crawler_rescue_bytes.add(bytes),
             (Visitor::Crawler(_), _) => counters.crawler_own_bytes.add(bytes),

@@ -45,6 +45,7 @@ pub(super) struct Visit {
     pub began: Timestamp,
     pub kind: Kind,
     pub cause: Cause,
+    pub came_by: Scheme,
     /// What the request says of where it has been.
     pub comeback: Comeback,
     pub closing: Closing,
@@ -76,6 +77,7 @@ impl Core {
             began: granted.as_ref().map_or(self.now, |granted| granted.since),
             kind,
             cause: self.drill.cause_of(kind),
+            came_by: request.fields.came_by,
             comeback,
             closing: self.closing(request),
             overhead: match &granted {
@@ -338,6 +340,7 @@ impl Core {
         answer.began = visit.began;
         answer.visitor = connection.visitor;
         answer.cause = visit.cause;
+        answer.came_by = visit.came_by;
         if answer.is_crawlers_fetch() {
             self.crawlers.fetches += 1;
         }

@@ -136,6 +136,21 @@ fn both_versions_carry_pages_of_every_size_without_a_wrong_byte() {
     assert_eq!((sample.handshakes.tls12, sample.handshakes.tls13), (1, 1));
 }
 
+/// So that whoever decides about help knows how many could not be sent to servers without HTTPS.
+#[test]
+fn what_visitors_by_https_get_is_counted_apart() {
+    let papers = Papers::of(&["site.example"]);
+    let running = serving(&papers, &TlsKeys::new().unwrap());
+    running.write("page.bin", bytes(10_000));
+    assert_eq!(running.ask(&get("/page.bin")).status, 200);
+    let plain = running.sample_until(|sample| sample.own_bytes > 10_000);
+    assert_eq!(plain.https_own_bytes, 0);
+    let mut visitor = visitor(&running, &papers.client(&BOTH), "site.example");
+    assert_eq!(ask(&mut visitor, &get("/page.bin")).status, 200);
+    let sample = running.sample_until(|sample| sample.https_own_bytes > 10_000);
+    assert_eq!(sample.own_bytes, plain.own_bytes + sample.https_own_bytes);
+}
+
 #[test]
 fn a_visitor_who_takes_a_large_page_late_gets_every_byte() {
     let papers = Papers::of(&["site.example"]);

@@ -66,7 +66,7 @@ pub struct Proof {
 
 /// A key or a signature as text: 1 to 128 letters, digits and `:`, `-`, `_`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProofWord(String);
+pub struct ProofWord(Box<str>);
 
 /// A text is no key and no signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -186,7 +186,7 @@ impl FromStr for ProofWord {
     fn from_str(text: &str) -> Result<Self, NotAProofWord> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b":-_".contains(&byte);
         let is_word = (1..=PROOF_WORD_MAX).contains(&text.len()) && text.bytes().all(fits);
-        is_word.then(|| Self(text.to_owned())).ok_or(NotAProofWord)
+        is_word.then(|| Self(text.into())).ok_or(NotAProofWord)
     }
 }
 

@@ -2,16 +2,18 @@
 //!
 //! It says so when it registers; of older versions, and where a certificate has just expired, only
 //! its answer to the SOS tells. Where all visitors come by HTTPS it would keep its promise for
-//! nothing, so it is let go at once and the next is asked. Where only some do it helps
-//! with the others, but whoever may help with all comes first. Certificates come, so it is asked
-//! again after a while.
+//! nothing, so it is let go at once and the next is asked. Where only some do it helps with the
+//! others, but whoever may help with all comes first; and where those who come by HTTPS are too
+//! many for us, one that can have them is looked for, however much room the others have left.
+//! Certificates come, so it is asked again after a while.
 
 use levee_vocab::{HostName, LinkId};
 
 use super::{Offer, Sos, hosts};
+use crate::allocation::Need;
 use crate::desk::Desk;
 use crate::output::{Output, ShutdownCause};
-use crate::parameters::Visitors;
+use crate::parameters::{Redirects, Thresholds, Visitors};
 use crate::reason::Reason;
 use crate::rescue::Phase;
 
@@ -30,6 +32,7 @@ impl Sos {
         match (offer.tls, desk.parameters.visitors) {
             (Some(_), _) | (None, Visitors::Http) => false,
             (None, Visitors::Https) => true,
+            (None, Visitors::Both) if desk.allocation.need() == Need::OneMoreByHttps => true,
             // A drill asks each once, and so everybody.
             (None, Visitors::Both) => {
                 let taken = hosts(&self.servers);
@@ -38,6 +41,27 @@ impl Sos {
                         .allocation
                         .has_other_with_https(desk.now, &desk.parameters, &taken)
             }
+        }
+    }
+
+    /// Where the others have room left: whether those are used up to T_coff that visitors by HTTPS
+    /// can be sent to, or there is none, and those visitors alone load us above T_alert. Who was
+    /// taken before we had a certificate may be of no use now.
+    pub(super) fn need_by_https(&self, desk: &Desk) -> Need {
+        let Thresholds { alert, cutoff, .. } = desk.parameters.thresholds;
+        let is_theirs = match (desk.parameters.visitors, desk.parameters.redirects) {
+            (Visitors::Both, Redirects::On) => desk.load.by_https() > alert,
+            (Visitors::Https, Redirects::On) => true,
+            (Visitors::Http, _) | (_, Redirects::Off) => false,
+        };
+        let levels = self
+            .redirect_levels()
+            .into_iter()
+            .zip(self.servers.values());
+        let mut by_https = levels.filter(|(_, server)| server.tls.is_some());
+        match is_theirs && by_https.all(|(level, _)| level >= cutoff) {
+            true => Need::OneMoreByHttps,
+            false => Need::None,
         }
     }
 
