@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,13 +57,12 @@ pub struct Tools<'a> {
 const LOOK: Duration = Duration::from_millis(100);
 /// Longest that records are waited for; an update is there in a second.
 const RECORDS_WITHIN: Duration = Duration::from_secs(10);
-/// Longest run of one tool, in seconds. A browser takes some ten on a busy machine.
-const RUN_MAX: &str = "30";
+/// Longest run of one tool, in seconds: a browser takes some ten on a busy machine, and curl's
+/// transfers together less than this.
+const RUN_MAX: &str = "60";
 /// Longest transfer of curl, in seconds: as long as a visitor waits.
 const TRANSFER_MAX: &str = "7";
-/// Pages that curl asks for at most: only some customers are redirected, here every eighth or so.
-const TRIES: usize = 30;
-/// Visits of a browser at most, each of up to [`PAGES`] pages.
+/// Visits of curl or a browser at most, each of up to [`PAGES`] pages.
 const VISITS: usize = 5;
 /// After each of these, so that they are no crowd of their own.
 const PAUSE: Duration = Duration::from_millis(400);
@@ -296,39 +295,56 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Pages by HTTPS, one after the other, until one was redirected to an alias; each is compared
-    /// with the file.
+    /// Visits by HTTPS, until a page was redirected to an alias. Each asks for all pages, one after
+    /// the other: together more than the site answers by itself while it redirects, so it needs no
+    /// luck. A page at a time is redirected now and then, and on a slow machine that may be never
+    /// while there are customers.
     fn curl(&self) -> Result<Vec<Check>, LabError> {
-        let root = self.root.display().to_string();
-        let file = self.folder.join("fetched");
-        let out = file.display().to_string();
         let mut said = Said::default();
-        let (mut redirected, mut asked, mut whole) = (None, 0, 0);
-        while redirected.is_none() && asked < TRIES && self.is_redirecting()? {
-            let number = asked % PAGES;
-            let url = format!("https://{}{}", shop(), path(number));
-            let what = ["curl", "--silent", "--show-error", "--location", "--cacert"];
-            let how = ["--max-time", TRANSFER_MAX, "--output", &out, "--write-out"];
-            let words = [&what[..], &[&root], &how, &[words::TOLD_BY_CURL, &url]].concat();
-            said = self.run(&words, "")?;
-            asked += 1;
-            let fetched = words::fetched(&said.output).filter(|one| one.status == 200);
-            let got = fs::read(&file).unwrap_or_default();
-            let is_whole = fetched.is_some() && self.page(&path(number)) == Some(got);
-            whole += usize::from(is_whole);
-            redirected = fetched.filter(|one| one.redirects > 0);
+        let (mut redirected, mut visits) = (None, 0);
+        let (mut pages, mut whole) = (0, 0);
+        while redirected.is_none() && visits < VISITS && self.is_redirecting()? {
+            let folder = tempfile::tempdir_in(&self.folder).map_err(LabError::machine("make"))?;
+            said = self.fetch_all(folder.path())?;
+            visits += 1;
+            for (number, line) in said.output.lines().enumerate() {
+                // Who is refused or gives up in a crowd has got no wrong byte.
+                let Some(fetched) = words::fetched(line).filter(words::Fetched::is_page) else {
+                    continue;
+                };
+                let got = fs::read(folder.path().join(number.to_string())).unwrap_or_default();
+                pages += 1;
+                whole += usize::from(self.page(&path(number)) == Some(got));
+                redirected = redirected.or(Some(fetched).filter(|one| one.redirects > 0));
+            }
             thread::sleep(PAUSE);
         }
         let told = redirected.as_ref().map_or_else(String::new, |one| {
             format!("followed to {} by HTTP/{}", one.url, one.version)
         });
-        let redirect = format!("redirect of {}, page {asked}", shop());
-        let bytes = format!("{whole} of {asked} pages as at the origin");
-        let is_right = whole == asked && asked > 0;
+        let redirect = format!("redirect of {}, visit {visits}", shop());
+        let bytes = format!("{whole} of {pages} pages as at the origin");
+        let is_right = whole == pages && pages > 0;
         Ok(vec![
             Check::of(&redirect, &told, redirected.is_some(), &said),
             Check::of(&bytes, "all", is_right, &said),
         ])
+    }
+
+    /// All pages of `shop` by one curl, into files of `folder` that have their numbers.
+    fn fetch_all(&self, folder: &Path) -> Result<Said, LabError> {
+        let root = self.root.display().to_string();
+        let pages = (0..PAGES).flat_map(|number| {
+            let file = folder.join(number.to_string()).display().to_string();
+            let url = format!("https://{}{}", shop(), path(number));
+            ["--output".to_owned(), file, url]
+        });
+        let pages: Vec<String> = pages.collect();
+        let what = ["curl", "--silent", "--show-error", "--location", "--cacert"];
+        let how = ["--max-time", TRANSFER_MAX, "--write-out"];
+        let words = [&what[..], &[&root], &how, &[words::TOLD_BY_CURL]].concat();
+        let pages = pages.iter().map(String::as_str);
+        self.run(&words.into_iter().chain(pages).collect::<Vec<_>>(), "")
     }
 
     /// A file of `shop`; none where there is none, so that nothing is like it.

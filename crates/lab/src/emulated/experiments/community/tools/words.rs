@@ -110,15 +110,28 @@ pub struct Fetched {
     pub redirects: u32,
     /// Where it ended.
     pub url: String,
+    /// How the transfer ended: 0 where all of it came.
+    pub exit: u8,
+}
+
+impl Fetched {
+    /// Whether it is a page, whatever stands in it. Who is refused by a server that has no room, or
+    /// gives up as a visitor does, has got none.
+    pub fn is_page(&self) -> bool {
+        /// "Operation timeout", by curl(1).
+        const LATE: u8 = 28;
+        self.status == 200 && self.exit != LATE
+    }
 }
 
 /// How curl tells a transfer, in a line that [`fetched`] reads.
-pub const TOLD_BY_CURL: &str = "%{http_code} %{http_version} %{num_redirects} %{url_effective}\\n";
+pub const TOLD_BY_CURL: &str =
+    "%{http_code} %{http_version} %{num_redirects} %{url_effective} %{exitcode}\\n";
 
 /// What curl told of its transfer.
 pub fn fetched(output: &str) -> Option<Fetched> {
     let words: Vec<&str> = output.split_whitespace().collect();
-    let [status, version, redirects, url] = words[..] else {
+    let [status, version, redirects, url, exit] = words[..] else {
         return None;
     };
     Some(Fetched {
@@ -126,6 +139,7 @@ pub fn fetched(output: &str) -> Option<Fetched> {
         version: version.to_owned(),
         redirects: redirects.parse().ok()?,
         url: url.to_owned(),
+        exit: exit.parse().ok()?,
     })
 }
 
@@ -236,11 +250,23 @@ mod tests {
             version: "2".to_owned(),
             redirects: 1,
             url: "https://vh1.alice.test/page-0.html".to_owned(),
+            exit: 0,
         };
-        let told = fetched("200 2 1 https://vh1.alice.test/page-0.html\n");
+        let told = fetched("200 2 1 https://vh1.alice.test/page-0.html 0\n");
         assert_eq!(told, Some(expected));
         assert_eq!(fetched("curl: (28) late\n"), None);
         assert_eq!(fetched(""), None);
+    }
+
+    #[test]
+    fn who_is_refused_or_gives_up_has_got_no_page_and_who_gets_half_has() {
+        let is_page = |told: &str| fetched(told).unwrap().is_page();
+        assert!(is_page("200 2 0 https://shop.test/ 0"));
+        assert!(!is_page("503 1.1 0 https://shop.test/ 0"));
+        assert!(!is_page("200 1.1 0 https://shop.test/ 28"));
+        assert!(!is_page("000 0 0 https://shop.test/ 28"));
+        // The connection ended in the middle of it.
+        assert!(is_page("200 1.1 0 https://shop.test/ 18"));
     }
 
     #[test]
