@@ -28,6 +28,18 @@ fn levee(folder: &Path, arguments: &[&str]) -> Program {
     Program::start(command.current_dir(folder).args(arguments))
 }
 
+/// Settings of a member of the community whose registry has this port.
+fn settings_of(site: &str, port: u16, more: &str) -> String {
+    format!(
+        "[site]\nname = \"{site}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
+         [community]\nregistry = \"127.0.0.1:{port}\"\naddress = \"127.0.0.1\"\n\
+         rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
+         alias_domain = \"aliases.localhost\"\n\
+         [rescue]\ninterval = \"100 ms\"\nregistry_period = \"1 s\"\n\
+         [admin]\nlisten = \"127.0.0.1:0\"\n{more}"
+    )
+}
+
 /// An origin on a narrow link, somebody who can help, and their community.
 struct Community {
     folder: tempfile::TempDir,
@@ -35,7 +47,7 @@ struct Community {
     rescue: Program,
     /// Offers more, and has no HTTPS.
     plain: Program,
-    _registry: Program,
+    registry: Program,
 }
 
 impl Community {
@@ -69,25 +81,9 @@ impl Community {
         let tls = "[tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"ours/site.localhost.pem\"\n\
                    key = \"ours/site.localhost.key\"\nredirect = true\n";
         let settings = |name: &str, site: &str, more: &str| {
-            let text = format!(
-                "[site]\nname = \"{site}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
-                 [community]\nregistry = \"127.0.0.1:{port}\"\naddress = \"127.0.0.1\"\n\
-                 rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
-                 alias_domain = \"aliases.localhost\"\n\
-                 [rescue]\ninterval = \"100 ms\"\nregistry_period = \"1 s\"\n\
-                 [admin]\nlisten = \"127.0.0.1:0\"\n{more}"
-            );
+            let text = settings_of(site, port, more);
             std::fs::write(at(name), text).unwrap();
         };
-        // Its certificate never comes: nobody listens there.
-        let ordered = "[tls]\nlisten = [\"127.0.0.1:0\"]\nredirect = true\n\
-                       [acme]\nagree = true\ndirectory = \"https://127.0.0.1:1/directory\"\n\
-                       [state]\nfolder = \"state\"\n";
-        settings(
-            "young.toml",
-            "young.test",
-            &format!("[link]\nrate = \"100 kB/s\"\n{ordered}"),
-        );
         settings(
             "rescue.toml",
             "other.localhost",
@@ -108,7 +104,7 @@ impl Community {
             origin,
             rescue,
             plain,
-            _registry: registry,
+            registry,
         }
     }
 
@@ -317,6 +313,13 @@ fn a_test_that_fails_in_a_crowd_leaves_no_server_behind() {
 #[test]
 fn before_the_first_certificate_comes_visitors_by_http_are_helped() {
     let community = Community::start("5 MB/s");
+    // Its certificate never comes: nobody listens there.
+    let more = "[link]\nrate = \"100 kB/s\"\n\
+                [tls]\nlisten = [\"127.0.0.1:0\"]\nredirect = true\n\
+                [acme]\nagree = true\ndirectory = \"https://127.0.0.1:1/directory\"\n\
+                [state]\nfolder = \"state\"\n";
+    let text = settings_of("young.test", community.registry.port("127.0.0.1:"), more);
+    std::fs::write(community.folder.path().join("young.toml"), text).unwrap();
     let young = levee(community.folder.path(), &["serve", "-c", "young.toml"]);
     let port = young.port("http://young.test:");
     let url = format!("http://young.test:{port}/");
