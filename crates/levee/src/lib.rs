@@ -5,6 +5,7 @@
 pub mod acme;
 pub mod admin;
 pub mod admin_client;
+mod alias_name;
 pub mod brain_task;
 pub mod check;
 pub mod command;

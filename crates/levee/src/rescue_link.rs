@@ -36,6 +36,7 @@ use tokio::task::JoinHandle;
 
 use crate::https::HttpsPorts;
 pub use caller::AddressBook;
+pub(crate) use caller::may_be_at;
 pub use purge_line::PurgeLine;
 pub use refusals::Refusals;
 use switchboard::Switchboard;

@@ -9,19 +9,22 @@
 //!
 //! A page that comes late is looked at once more; who is late again is parted from.
 //!
-//! Pages are drawn from what visitors ask for. A page is judged by its signature first. One without
-//! is compared with ours, read from our own cores as this member would get it, before and after the
-//! look: where ours is for one visitor, or changes all the time, nothing can be said and nothing
-//! is. Compared as well are redirects and fields that lead elsewhere (`diversion`). What a look
-//! comes to is decided in `levee_control::Inspection`.
+//! Pages are drawn from what visitors ask for, and their place from the addresses to which the name
+//! of the alias leads. A page is judged by its signature first. One without is compared with ours,
+//! read from our own cores as this member would get it, before and after the look: where ours is
+//! for one visitor, or changes all the time, nothing can be said and nothing is. Compared as well
+//! are redirects and fields that lead elsewhere (`diversion`). What a look comes to is decided in
+//! `levee_control::Inspection`.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 use levee_control::{Inspection, Look, NextStep, Pace};
 use levee_proxy::{Errand, Front, OriginKey, PushJudgement, Standing, judge_push};
+use levee_registry::PrivateAddresses;
 use levee_vocab::{Purge, PurgeKind, Random, WebAddress};
 use levee_wire::Digest;
 use tokio::net::UnixStream;
@@ -33,7 +36,8 @@ use super::expelled::{Expelled, digest_text};
 use super::look::{self, Guise, Page};
 use super::scene::{Helper, Scene};
 use super::{IntegrityOffice, Reported, Ways};
-use crate::rescue_link::{LinkCharge, PurgeLine};
+use crate::alias_name::leads_to;
+use crate::rescue_link::{AddressBook, LinkCharge, PurgeLine, may_be_at};
 use crate::trust::unix_now;
 use crate::way::{Authorities, Place, Scheme};
 
@@ -51,6 +55,10 @@ pub struct InspectorParts {
     pub reports: mpsc::Receiver<Reported>,
     /// How to have a page taken back.
     pub purges: PurgeLine,
+    /// Knows where names lead.
+    pub book: Arc<dyn AddressBook>,
+    /// Whether visitors may be at private addresses.
+    pub private_addresses: PrivateAddresses,
     /// By which ways our visitors come to it.
     pub ways: Ways,
     /// Told of what looks cost.
@@ -75,6 +83,8 @@ pub struct Inspector {
 struct Aim<'a> {
     helper: &'a Helper,
     scheme: Scheme,
+    /// One of those to which the alias leads.
+    address: IpAddr,
     target: &'a str,
 }
 
@@ -137,6 +147,7 @@ impl Inspector {
         let aim = Aim {
             helper,
             scheme,
+            address: self.draw_address(helper).await,
             target,
         };
         let mut first = self.look(aim).await;
@@ -184,6 +195,7 @@ impl Inspector {
         let aim = Aim {
             helper: accused,
             scheme,
+            address: self.draw_address(accused).await,
             target: &report.target,
         };
         let (accused, by) = (&accused.site, &by.site);
@@ -239,13 +251,28 @@ impl Inspector {
 
     async fn visit(&self, aim: Aim<'_>, guise: Guise) -> (Option<Page>, Pace) {
         (self.parts.charge)(look::look_bytes(aim.scheme));
-        let (alias, address) = aim.helper.door(aim.scheme);
+        let (alias, mut address) = aim.helper.door(aim.scheme);
+        address.set_ip(aim.address);
         let place = Place {
             scheme: aim.scheme,
             address,
             host: &aim.scheme.authority(&alias),
         };
-        look::delivered(&self.authorities, place, (aim.target, guise)).await
+        let (page, pace) = look::delivered(&self.authorities, place, (aim.target, guise)).await;
+        // From here there may be no way to an address that its visitors reach.
+        let is_sure = page.is_some() || aim.address == aim.helper.address.ip();
+        (page, if is_sure { pace } else { Pace::Timely })
+    }
+
+    /// Where a visitor of `helper` comes to: its name may have more addresses than the one that it
+    /// has told us.
+    async fn draw_address(&mut self, helper: &Helper) -> IpAddr {
+        let told = helper.address.ip();
+        let (book, private) = (&*self.parts.book, self.parts.private_addresses);
+        let mut found = leads_to(&helper.alias, told, book).await;
+        // A name must not make us ask machines behind us.
+        found.retain(|address| may_be_at(*address, private));
+        self.draw(&found).copied().unwrap_or(told)
     }
 
     async fn judge(&self, aim: Aim<'_>, guise: Guise, page: &Page) -> Sight {

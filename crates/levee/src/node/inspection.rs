@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use levee_control::{Input, RoutePlan};
 use levee_proxy::{Fetcher, Front};
+use levee_registry::PrivateAddresses;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use super::made::https_ports;
+use super::made::{https_ports, private_addresses};
 use super::{Made, Parts, charge, seed};
 use crate::community::Community;
 use crate::integrity::{
@@ -95,6 +96,7 @@ impl Parts {
             charge,
             fetcher,
         } = inspection;
+        let own = self.settings.community.as_ref();
         let every = self.settings.integrity.sampling;
         let period = self.settings.rescue.registry_period;
         let (trust, registry) = (Arc::clone(&self.trust), community.registry());
@@ -110,6 +112,8 @@ impl Parts {
             scene: scene.clone(),
             reports,
             purges: community.purge_line(),
+            book: Arc::new(community.registry()),
+            private_addresses: own.map_or(PrivateAddresses::Refused, private_addresses),
             ways: self.ways(),
             charge: Arc::clone(&charge),
             every,

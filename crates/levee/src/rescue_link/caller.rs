@@ -63,6 +63,11 @@ pub(super) fn check_range(
     }
 }
 
+/// Whether anybody of the community may be at `address`.
+pub(crate) fn may_be_at(address: IpAddr, private: PrivateAddresses) -> bool {
+    check_range(address, private).is_ok()
+}
+
 /// Whether the caller `site`, which speaks from `peer`, may be at `address`.
 ///
 /// Asks the address book only when the addresses differ, and not for long. Dropped half-way,

@@ -98,6 +98,18 @@ fn the_name_follows_the_load_and_goes_on_when_its_origin_is_killed() {
     assert_eq!(community.strays(), 0, "somebody used a rotated name");
 }
 
+/// What it delivers at the address that it tells is right.
+#[test]
+fn who_has_some_visitors_come_to_another_machine_is_found() {
+    let community = Community::start_with_a_second_address("[integrity]\nsampling = \"100 ms\"\n");
+    community.other_answers("<!doctype html><p>buy this");
+    let _crowd = community.crowd();
+    until("it is expelled", || {
+        community.expelled().contains("large.example")
+    });
+    assert!(!community.expelled().contains("small.example"));
+}
+
 /// A 503 that says when to come again.
 fn is_refusal(answer: &str) -> bool {
     let head = answer.split("\r\n\r\n").next().unwrap().to_lowercase();

@@ -31,6 +31,8 @@ pub const OWN_PAGE: &str = "a page of the rescue server itself";
 /// The folders of pages, of the origin and of its rescue servers.
 const OURS: &str = "public";
 const THEIRS: &str = "theirs";
+/// No member is here.
+const OTHER: &str = "127.0.0.8";
 /// Where their names lead.
 const NOWHERE: &str = "127.0.0.9";
 
@@ -76,6 +78,20 @@ impl Community {
 
     /// With these further tables in the settings of the origin.
     pub fn start_with(more: &str) -> Self {
+        Self::start_among(more, &hosts())
+    }
+
+    /// With a name server of the large rescue server that lies: its aliases lead to another machine
+    /// as well, `OTHER`.
+    pub fn start_with_a_second_address(more: &str) -> Self {
+        let mut names = hosts();
+        for number in 1..9 {
+            names.push_str(&format!("{OTHER} large-vh{number}.aliases.test\n"));
+        }
+        Self::start_among(more, &names)
+    }
+
+    fn start_among(more: &str, names: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         for folder in [OURS, THEIRS] {
@@ -88,7 +104,7 @@ impl Community {
             ("theirs/index.html", OWN_PAGE),
             ("theirs/own.html", OWN_PAGE),
             ("site.zone", ZONE),
-            ("hosts", &hosts()),
+            ("hosts", names),
         ] {
             std::fs::write(path.join(name), text).unwrap();
         }
@@ -155,6 +171,27 @@ impl Community {
     /// SIGKILL.
     pub fn kill_origin(&mut self) {
         self.origin.kill();
+    }
+
+    /// Has the other machine answer whatever is asked, until the test ends.
+    pub fn other_answers(&self, page: &'static str) {
+        let listener = TcpListener::bind((OTHER, self.port)).unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let length = page.len();
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close";
+                let answer = format!("{head}\r\ncontent-length: {length}\r\n\r\n{page}");
+                // Who has hung up does not want it.
+                let _ = stream.write_all(answer.as_bytes());
+            }
+        });
+    }
+
+    /// Whom the origin has expelled.
+    pub fn expelled(&self) -> String {
+        self.origin.status()["integrity"]["expelled"].to_string()
     }
 
     /// Connections to where the names lead.

@@ -1,8 +1,8 @@
 //! Whether the alias of a rescue server leads to it.
 //!
 //! Visitors are sent to the alias by its name, and what a rescue server delivers is looked at by
-//! the address that it tells. So who offers a name that leads elsewhere could send a crowd to a
-//! bystander, or to a machine that nobody looks at. The name is looked up before anybody is sent
+//! the addresses of its name, if that one is among them. So who offers a name that leads elsewhere
+//! could send a crowd to a bystander. The name is looked up before anybody is sent
 //! there, and from time to time after that. One that cannot be looked up leads nobody anywhere: it
 //! is not held against its server, which may have entered it a moment ago.
 
@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use levee_vocab::WebAddress;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::super::caller::AddressBook;
+use crate::alias_name::leads_to;
 use crate::trust::Denied;
 
 /// Looks up `alias` of a rescue server that says it is at `told`.
@@ -28,16 +29,9 @@ pub(super) async fn look_up(
     told: IpAddr,
     book: &dyn AddressBook,
 ) -> Result<(), Denied> {
-    //= RFC 6761 section 6.3: "Users may assume that IPv4 and IPv6 address queries for localhost
-    //= names will always resolve to the respective IP loopback address."
-    if alias.host.as_str().ends_with(".localhost") && told.is_loopback() {
-        return Ok(());
-    }
-    let found = timeout(LOOKUP_WAIT, book.leads_to(alias)).await;
-    let found = found.unwrap_or_default();
-    let is_told = |one: &IpAddr| one.to_canonical() == told.to_canonical();
+    let found = leads_to(alias, told, book).await;
     match found.first() {
-        Some(first) if !found.iter().any(is_told) => Err(Denied::AliasElsewhere {
+        Some(first) if !found.contains(&told.to_canonical()) => Err(Denied::AliasElsewhere {
             alias: alias.clone(),
             told,
             found: *first,
@@ -64,8 +58,6 @@ pub(super) fn watch(
     watching
 }
 
-/// An answer from next door takes milliseconds, and the crowd waits for this one.
-const LOOKUP_WAIT: Duration = Duration::from_millis(300);
 /// Resolvers remember a record for about as long.
 const WATCH_PERIOD: Duration = Duration::from_secs(30);
 
