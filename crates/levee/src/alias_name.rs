@@ -7,10 +7,11 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use levee_registry::PrivateAddresses;
 use levee_vocab::WebAddress;
 use tokio::time::timeout;
 
-use crate::rescue_link::AddressBook;
+use crate::rescue_link::{AddressBook, may_be_at};
 
 /// The addresses that visitors of `alias` may come to, where the server behind it says that it is
 /// at `told`. None where nobody can tell now, and where the name leads home whatever DNS says.
@@ -26,10 +27,65 @@ pub(crate) async fn leads_to(
     if alias.host.as_str().ends_with(".localhost") && told.is_loopback() {
         return Vec::new();
     }
-    let found = timeout(LOOKUP_WAIT, book.leads_to(alias)).await;
-    let found = found.unwrap_or_default().into_iter();
+    let found = timeout(LOOKUP_WAIT, look_up(alias.host.as_str(), told, book)).await;
+    found.unwrap_or_default()
+}
+
+async fn look_up(name: &str, told: IpAddr, book: &dyn AddressBook) -> Vec<IpAddr> {
+    let found = canonical(book.leads_to(name).await);
+    if found.contains(&told.to_canonical()) || name.parse::<IpAddr>().is_ok() {
+        return found;
+    }
+    // A name that is not there yet may have been found in a search domain of this machine
+    // (resolv.conf). Visitors have others.
+    canonical(book.leads_to(&format!("{name}.")).await)
+}
+
+/// The addresses at which one may look, of those to which an alias was `found` to lead. Where the
+/// one that was told is not among them, nowhere else: its link ends for that, and it is no liar. A
+/// name must not make us ask machines behind us.
+pub(crate) fn to_look_at(
+    found: Vec<IpAddr>,
+    told: IpAddr,
+    private: PrivateAddresses,
+) -> Vec<IpAddr> {
+    if !found.contains(&told.to_canonical()) {
+        return vec![told];
+    }
+    let found = found.into_iter();
+    found
+        .filter(|address| may_be_at(*address, private))
+        .collect()
+}
+
+fn canonical(found: Vec<IpAddr>) -> Vec<IpAddr> {
+    let found = found.into_iter();
     found.map(|address| address.to_canonical()).collect()
 }
 
 /// An answer from next door takes milliseconds, and a crowd may wait for this one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_looks_where_visitors_go_and_never_behind_us() {
+        let addresses = |all: &[&str]| {
+            let all = all.iter().map(|one| one.parse().expect("an address"));
+            all.collect::<Vec<IpAddr>>()
+        };
+        let told: IpAddr = [9, 9, 9, 9].into();
+        let look = |found: &[&str], private| to_look_at(addresses(found), told, private);
+        let (refused, permitted) = (PrivateAddresses::Refused, PrivateAddresses::Permitted);
+        let both = ["9.9.9.9", "2620:fe::9"];
+        assert_eq!(look(&both, refused), addresses(&both));
+        // Its records have lapsed, and a parking page has come in their place.
+        assert_eq!(look(&["8.8.8.8"], refused), [told]);
+        assert_eq!(look(&[], refused), [told]);
+        let inside = ["9.9.9.9", "10.0.0.1"];
+        assert_eq!(look(&inside, refused), [told]);
+        assert_eq!(look(&inside, permitted), addresses(&inside));
+    }
+}

@@ -326,12 +326,19 @@ fn before_the_first_certificate_comes_visitors_by_http_are_helped() {
     let found = format!("young.test:{port}:127.0.0.1");
     let plain = community.plain.port("http://plain.localhost:");
     let began = Instant::now();
+    while !Community::status_of(&young)["candidates"]
+        .to_string()
+        .contains("plain.localhost")
+    {
+        assert!(began.elapsed() < PATIENCE, "it is not found");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
     loop {
         let told = "%{http_code} %{redirect_url}";
         let got = curl(&community.root(), &url, told, &["--resolve", &found]);
-        if got.starts_with("302 ") {
+        // On a busy machine another one may be quicker to answer than the best.
+        if got.starts_with("302 ") && got.contains(&format!(":{plain}/")) {
             assert!(got.contains(".aliases.localhost:"), "{got}");
-            assert!(got.contains(&format!(":{plain}/")), "{got}");
             break;
         }
         let status = Community::status_of(&young);

@@ -51,8 +51,6 @@ pub(crate) fn per_second(number: f64) -> String {
     }
 }
 
-/// What has been done about a hot URL: `copied to www.a.example`; nothing
-/// where nothing has been.
 /// Aliases that are kept for late visitors, shortly; none where there are none.
 pub(crate) fn kept_aliases(status: &Status) -> Option<String> {
     let all = &status.kept_aliases;
@@ -82,6 +80,8 @@ pub(crate) fn offer(status: &Status, (site, free): &(String, u64)) -> String {
     format!("{}{https}", rate(*free))
 }
 
+/// What has been done about a hot URL: `copied to www.a.example`; nothing
+/// where nothing has been.
 pub(crate) fn copies(hot: &HotUrl) -> String {
     match hot.holders.as_slice() {
         [] if hot.heat.is_empty() => String::new(),

@@ -36,8 +36,8 @@ use super::expelled::{Expelled, digest_text};
 use super::look::{self, Guise, Page};
 use super::scene::{Helper, Scene};
 use super::{IntegrityOffice, Reported, Ways};
-use crate::alias_name::leads_to;
-use crate::rescue_link::{AddressBook, LinkCharge, PurgeLine, may_be_at};
+use crate::alias_name::{leads_to, to_look_at};
+use crate::rescue_link::{AddressBook, LinkCharge, PurgeLine};
 use crate::trust::unix_now;
 use crate::way::{Authorities, Place, Scheme};
 
@@ -259,9 +259,14 @@ impl Inspector {
             host: &aim.scheme.authority(&alias),
         };
         let (page, pace) = look::delivered(&self.authorities, place, (aim.target, guise)).await;
+        let told = aim.helper.address.ip();
+        if page.is_some() || aim.address == told {
+            return (page, pace);
+        }
         // From here there may be no way to an address that its visitors reach.
-        let is_sure = page.is_some() || aim.address == aim.helper.address.ip();
-        (page, if is_sure { pace } else { Pace::Timely })
+        address.set_ip(told);
+        let place = Place { address, ..place };
+        look::delivered(&self.authorities, place, (aim.target, guise)).await
     }
 
     /// Where a visitor of `helper` comes to: its name may have more addresses than the one that it
@@ -269,10 +274,9 @@ impl Inspector {
     async fn draw_address(&mut self, helper: &Helper) -> IpAddr {
         let told = helper.address.ip();
         let (book, private) = (&*self.parts.book, self.parts.private_addresses);
-        let mut found = leads_to(&helper.alias, told, book).await;
-        // A name must not make us ask machines behind us.
-        found.retain(|address| may_be_at(*address, private));
-        self.draw(&found).copied().unwrap_or(told)
+        let found = leads_to(&helper.alias, told, book).await;
+        let places = to_look_at(found, told, private);
+        self.draw(&places).copied().unwrap_or(told)
     }
 
     async fn judge(&self, aim: Aim<'_>, guise: Guise, page: &Page) -> Sight {

@@ -34,6 +34,8 @@ pub(super) struct Keeper {
     offered: Offered,
     /// Why the registry does not take the offer, while that is so.
     refusal: Option<String>,
+    /// Nothing has gone wrong last but that there is no member list yet.
+    is_at_its_beginning: bool,
     /// The next pause after a failure. It is short again when a connection gave a second answer.
     delay: Duration,
     away: AwayRegistries,
@@ -63,6 +65,7 @@ impl Keeper {
             offer: None,
             offered: Offered::No,
             refusal: None,
+            is_at_its_beginning: false,
             used: None,
             away: AwayRegistries::new(table.clone()),
             table,
@@ -284,12 +287,14 @@ impl Keeper {
             false => Contact::Away,
         };
         let is_new = self.note(contact, error.to_string());
-        if is_new && error.is_for_want_of_a_list() {
+        let is_beginning = error.is_for_want_of_a_list();
+        if is_new && is_beginning {
             // How each first start begins; where it lasts, whoever looks for lists says so.
             info!("{error}");
-        } else if is_new {
+        } else if !is_beginning && (is_new || self.is_at_its_beginning) {
             warn!("{error}");
         }
+        self.is_at_its_beginning = is_beginning;
     }
 
     /// The registry closed a connection that nobody was using: it may have been restarted. One

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use levee_registry::PrivateAddresses;
-use levee_vocab::{HostName, WebAddress};
+use levee_vocab::HostName;
 use levee_wire::AddressRange;
 use thiserror::Error;
 use tokio::net::lookup_host;
@@ -25,14 +25,14 @@ pub trait AddressBook: Send + Sync + 'static {
         site: &'a HostName,
     ) -> Pin<Box<dyn Future<Output = Option<IpAddr>> + Send + 'a>>;
 
-    /// Where visitors of `alias` go, by the resolver of this machine; nowhere if it has no address
+    /// Where visitors of `name` go, by the resolver of this machine; nowhere if it has no address
     /// or nobody can tell now. Set a deadline.
     fn leads_to<'a>(
         &'a self,
-        alias: &'a WebAddress,
+        name: &'a str,
     ) -> Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send + 'a>> {
-        Box::pin(async {
-            let found = lookup_host((alias.host.as_str(), alias.port)).await;
+        Box::pin(async move {
+            let found = lookup_host((name, 0)).await;
             let found = found.into_iter().flatten();
             found.map(|address| address.ip()).collect()
         })

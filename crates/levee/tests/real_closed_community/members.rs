@@ -101,8 +101,8 @@ fn a_first_start_is_nothing_to_warn_of() {
         more: "",
     };
     // Nobody hands out a list: the port is closed again.
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = [nobody.local_addr().unwrap()];
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let nobody = [port.unwrap()];
     let log = stage.log_of_site(&draft(&nobody), "no member list yet");
     let last = log.last().unwrap();
     assert!(

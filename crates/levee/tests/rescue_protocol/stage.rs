@@ -85,9 +85,9 @@ impl AddressBook for Known {
     /// No name leads anywhere but a bystander's.
     fn leads_to<'a>(
         &'a self,
-        alias: &'a WebAddress,
+        name: &'a str,
     ) -> Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send + 'a>> {
-        let is_bystander = alias.host.as_str() == "www.bystander.com";
+        let is_bystander = name.trim_end_matches('.') == "www.bystander.com";
         Box::pin(async move {
             is_bystander
                 .then(|| [9, 9, 9, 9].into())

@@ -1,10 +1,9 @@
 //! Whether the alias of a rescue server leads to it.
 //!
-//! Visitors are sent to the alias by its name, and what a rescue server delivers is looked at by
-//! the addresses of its name, if that one is among them. So who offers a name that leads elsewhere
-//! could send a crowd to a bystander. The name is looked up before anybody is sent
-//! there, and from time to time after that. One that cannot be looked up leads nobody anywhere: it
-//! is not held against its server, which may have entered it a moment ago.
+//! Visitors go by the name, so who offers a name that leads elsewhere could send a crowd to a
+//! bystander. The name is looked up before anybody is sent there, and from time to time after that.
+//! One that cannot be looked up leads nobody anywhere: it is not held against its server, which may
+//! have entered it a moment ago.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -89,12 +88,13 @@ mod tests {
 
         fn leads_to<'a>(
             &'a self,
-            _: &'a WebAddress,
+            name: &'a str,
         ) -> Pin<Box<dyn Future<Output = Vec<IpAddr>> + Send + 'a>> {
-            Box::pin(async {
-                match Instant::now() < self.from {
-                    true => vec![TOLD.into()],
-                    false => self.after.clone(),
+            Box::pin(async move {
+                match (Instant::now() < self.from, name) {
+                    (true, _) => vec![TOLD.into()],
+                    (false, "new-vh1.alice.test.") => vec![],
+                    (false, _) => self.after.clone(),
                 }
             })
         }
@@ -120,6 +120,8 @@ mod tests {
         // Nobody finds it.
         assert!(check("www-vh1.alice.test", TOLD, &[]).await);
         assert!(!check("www.bystander.test", TOLD, &["192.0.2.8"]).await);
+        // It was found in a search domain of this machine.
+        assert!(check("new-vh1.alice.test", TOLD, &["192.0.2.8"]).await);
         // Browsers do not ask for these.
         assert!(check("www-vh1.localhost", [127, 0, 0, 9], &["127.0.0.1"]).await);
         assert!(!check("www-vh1.localhost", TOLD, &["127.0.0.1"]).await);

@@ -59,8 +59,12 @@ impl Settings {
         acme.zones = records.zones();
         if acme.choice == NameChoice::Ours {
             let names = default_names([&self.site.name], &self.site.also, &records);
-            let names = names.filter_map(|(_, name)| name.parse().ok());
-            acme.names = names.collect();
+            acme.names.clear();
+            for name in names.filter_map(|(_, name)| name.parse().ok()) {
+                if !acme.names.contains(&name) {
+                    acme.names.push(name);
+                }
+            }
         }
     }
 }

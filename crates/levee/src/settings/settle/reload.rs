@@ -66,10 +66,10 @@ impl Settings {
         self.community = community;
         match (&mut self.tls, &running.tls) {
             (Some(new), Some(old)) => new.keep_fixed(old),
-            (new, old) => new.clone_from(old),
-        }
-        if self.tls.is_none() {
-            self.acme = None;
+            (new, old) => {
+                new.clone_from(old);
+                self.acme.clone_from(&running.acme);
+            }
         }
     }
 }

@@ -117,3 +117,28 @@ fn each_setting_waits_as_the_table_says() {
         }
     }
 }
+
+/// The only certificates of a site may come by ACME: without them there would be no HTTPS.
+#[test]
+fn who_takes_https_out_of_the_file_has_it_until_the_next_start() {
+    let without = SITE.replace("[acme]\nagree = true\n", "");
+    let (new, later) = reloaded(SITE, &without);
+    let running = Settings::settle(&read(SITE)).expect("good");
+    assert_eq!(later, ["acme.agree"]);
+    assert!(new.tls.is_some() && new.tls == running.tls);
+    assert!(new.acme.is_some() && new.acme == running.acme);
+}
+
+#[test]
+fn a_name_that_is_said_twice_gets_one_certificate() {
+    let twice = SITE.replace(
+        "folder = \"p\"",
+        "folder = \"p\"\nalso = [\"www.example.org\"]",
+    );
+    let (new, _) = reloaded(&twice, &twice);
+    let names = new.acme.expect("ACME").names;
+    let site = names
+        .iter()
+        .filter(|name| name.to_string() == "www.example.org");
+    assert_eq!(site.count(), 1, "{names:?}");
+}
