@@ -310,6 +310,15 @@ mod tests {
         assert!(told.ends_with("good, site www.a.example"), "{told}");
     }
 
+    /// As the settings of the Debian package do: systemd makes it at each start.
+    #[test]
+    fn a_folder_for_the_log_that_may_come_with_the_service_is_a_warning() {
+        let stage = Stage::new(&format!("{SITE}[log]\naccess = \"logs/access.log\"\n"));
+        let told = stage.told().unwrap();
+        assert!(told.contains("warning: line "), "{told}");
+        assert!(told.contains("/logs; make it, unless"), "{told}");
+    }
+
     #[test]
     fn a_file_where_the_state_folder_should_be_is_told() {
         let stage = Stage::new(&format!("{SITE}{COMMUNITY}"));
@@ -342,7 +351,7 @@ mod tests {
         let cases = [
             ("/proc/levee.log", "/proc cannot be written: "),
             ("public", "is a folder; name a file in it"),
-            ("logs/access.log", "/logs; make it"),
+            ("logs/here/access.log", "/logs/here; make it"),
         ];
         for (access, why) in cases {
             let stage = Stage::new(&format!("{SITE}[log]\naccess = \"{access}\"\n"));

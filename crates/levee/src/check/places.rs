@@ -34,11 +34,8 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
         );
         findings.complain("site.folder", text);
     }
-    if let LogTarget::File(path) = &settings.log.access
-        && let Some(why) = cannot_be_logged_to(path)
-    {
-        let text = format!("{ACCESS_LOG}: {} {why}", path.display());
-        findings.complain(ACCESS_LOG, text);
+    if let LogTarget::File(path) = &settings.log.access {
+        access_log(path, findings);
     }
     let state = settings.state_folder.as_deref();
     if let Some(folder) = state {
@@ -46,6 +43,21 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
     }
     if let (Some(path), Some(_)) = (&settings.trust.identity, &settings.community) {
         identity(path, findings);
+    }
+}
+
+fn access_log(path: &Path, findings: &mut Findings<'_>) {
+    let folder = folder_of(path);
+    if !folder.exists() && folder_of(folder).is_dir() {
+        let text = format!(
+            "{ACCESS_LOG}: there is no folder {}; make it, unless the service manager does, as \
+             systemd by LogsDirectory=",
+            folder.display()
+        );
+        findings.warn(ACCESS_LOG, text);
+    } else if let Some(why) = cannot_be_logged_to(path) {
+        let text = format!("{ACCESS_LOG}: {} {why}", path.display());
+        findings.complain(ACCESS_LOG, text);
     }
 }
 
