@@ -10,11 +10,11 @@ pub struct Network(u64);
 
 impl Network {
     /// That of `address`. An IPv4 address in IPv6 clothes counts as what it is.
-    pub fn of(address: IpAddr) -> Self {
+    pub const fn of(address: IpAddr) -> Self {
         Self(match address.to_canonical() {
             // No line has the first 2^32 networks of IPv6.
-            IpAddr::V4(address) => u32::from(address).into(),
-            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+            IpAddr::V4(address) => address.to_bits() as u64,
+            IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
         })
     }
 }

@@ -120,17 +120,40 @@ fn who_answers_in_a_rescue_servers_place_is_not_asked_and_another_one_is() {
     drop((crowd, helper));
 }
 
-#[test]
-fn who_sends_everybody_back_unsigned_is_used_less_and_another_one_is_asked() {
+/// A crowd at an origin that has called a liar, and knows an honest member as well. They end in
+/// this order.
+struct Called {
+    crowd: Crowd,
+    origin: Site,
+    _honest: Site,
+    _liar: Player,
+    _registry: Registry,
+    _stage: Stage,
+}
+
+fn called(conduct: Conduct) -> Called {
     let (stage, registry) = community(&[ORIGIN, RESCUE, THIRD]);
-    let helper = starts(&stage, RESCUE, WIDE, &registry);
+    let honest = starts(&stage, RESCUE, WIDE, &registry);
     let origin = starts(&stage, ORIGIN, THIN, &registry);
-    let liar = Player::starts(stage.trust(THIRD), Conduct::SendsBack);
+    let liar = Player::starts(stage.trust(THIRD), conduct);
     stage.registers(THIRD, liar.rescue, &registry);
     origin.face.reaches_words("/candidates", THIRD);
     origin.face.reaches_words("/candidates", RESCUE);
     let crowd = Crowd::comes_to(&origin);
     liar.hears("SOS");
+    Called {
+        crowd,
+        origin,
+        _honest: honest,
+        _liar: liar,
+        _registry: registry,
+        _stage: stage,
+    }
+}
+
+#[test]
+fn who_sends_everybody_back_unsigned_is_used_less_and_another_one_is_asked() {
+    let Called { crowd, origin, .. } = &called(Conduct::SendsBack);
     origin.face.reaches_words("/decisions", "come back");
     origin.face.reaches_words("/rescue_servers", RESCUE);
     crowd.meets(40, VisitEnd::Right);
@@ -141,27 +164,17 @@ fn who_sends_everybody_back_unsigned_is_used_less_and_another_one_is_asked() {
     );
     // There, back, there with a mark, back with it.
     assert!(seen.iter().all(|one| one.redirects <= 4), "{seen:?}");
-    drop((crowd, helper));
 }
 
 /// What it delivers at its own address is right, and nobody would be sent there.
 #[test]
 fn who_has_visitors_sent_to_a_bystander_is_not_used_and_another_one_is() {
-    let (stage, registry) = community(&[ORIGIN, RESCUE, THIRD]);
-    let helper = starts(&stage, RESCUE, WIDE, &registry);
-    let origin = starts(&stage, ORIGIN, THIN, &registry);
-    let liar = Player::starts(stage.trust(THIRD), Conduct::PointsElsewhere);
-    stage.registers(THIRD, liar.rescue, &registry);
-    origin.face.reaches_words("/candidates", THIRD);
-    origin.face.reaches_words("/candidates", RESCUE);
-    let crowd = Crowd::comes_to(&origin);
-    liar.hears("SOS");
+    let Called { crowd, origin, .. } = &called(Conduct::PointsElsewhere);
     let why = format!("{THIRD}: its alias {BYSTANDER}");
     origin.face.tells("alias_elsewhere", 1, &why);
     origin.face.reaches_words("/rescue_servers", RESCUE);
     crowd.meets(40, VisitEnd::Right);
     assert!(crowd.seen().iter().all(|one| one.end != VisitEnd::Wrong));
-    drop((crowd, helper));
 }
 
 #[test]

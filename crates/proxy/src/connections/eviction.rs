@@ -20,11 +20,11 @@
 //! Pure: no clock, no socket. Nothing is kept here while there is room.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use foldhash::fast::RandomState;
-use levee_vocab::Timestamp;
+use levee_vocab::{Network, Timestamp};
 
 /// What a connection is doing, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,10 +91,6 @@ enum Pace {
     /// Counted among the slow ones of its network.
     Slow,
 }
-
-/// Those who probably share a visitor: an address, or the 2^64 addresses that one line gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Network(u64);
 
 /// Why a connection may go; the least reason first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -245,7 +241,7 @@ fn awaited(now: Timestamp, since: Timestamp, said: Said) -> Option<Reason> {
 impl Look {
     const UNUSED: Self = Self {
         token: u64::MAX,
-        network: Network(0),
+        network: Network::of(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
         began: Timestamp::ZERO,
         at: Timestamp::ZERO,
         moved: 0,
@@ -299,16 +295,6 @@ impl Rate {
         match self {
             Self::Guessed(rate) | Self::Measured(rate) => rate,
         }
-    }
-}
-
-impl Network {
-    fn of(address: IpAddr) -> Self {
-        Self(match address.to_canonical() {
-            // No line has the first 2^32 networks of IPv6.
-            IpAddr::V4(address) => u32::from(address).into(),
-            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
-        })
     }
 }
 
