@@ -16,7 +16,7 @@
 //! are redirects and fields that lead elsewhere (`diversion`). What a look comes to is decided in
 //! `levee_control::Inspection`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,11 +25,11 @@ use http::{HeaderMap, StatusCode};
 use levee_control::{Inspection, Look, NextStep, Pace};
 use levee_proxy::{Errand, Front, OriginKey, PushJudgement, Standing, judge_push};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{Purge, PurgeKind, Random, WebAddress};
+use levee_vocab::{LinkId, Purge, PurgeKind, Random, WebAddress};
 use levee_wire::Digest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::diversion::{self, Whereabouts};
 use super::expelled::{Expelled, digest_text};
@@ -75,8 +75,14 @@ pub struct Inspector {
     key: OriginKey,
     authorities: Authorities,
     inspection: Inspection,
+    /// Where the aliases of our rescue servers lead, and since when that is known.
+    places: BTreeMap<LinkId, (Instant, Vec<IpAddr>)>,
     random: Random,
 }
+
+/// Where a name leads is looked up no more often: a resolver that is silent would make each look
+/// wait.
+const NAMES_KEPT: Duration = Duration::from_secs(30);
 
 /// A page at a rescue server, and how a visitor comes there.
 #[derive(Clone, Copy)]
@@ -107,6 +113,7 @@ impl Inspector {
             key,
             authorities: Authorities::any(),
             inspection: Inspection::default(),
+            places: BTreeMap::new(),
             random,
         }
     }
@@ -136,6 +143,8 @@ impl Inspector {
         let scene = Arc::clone(&self.parts.scene.borrow());
         let names: BTreeSet<_> = scene.helpers.iter().map(|one| one.site.clone()).collect();
         self.inspection.retain(&names);
+        let helps = |link: &LinkId| scene.helpers.iter().any(|one| one.link == *link);
+        self.places.retain(|link, _| helps(link));
         let Some(helper) = self.draw(&scene.helpers) else {
             return;
         };
@@ -273,9 +282,19 @@ impl Inspector {
     /// has told us.
     async fn draw_address(&mut self, helper: &Helper) -> IpAddr {
         let told = helper.address.ip();
-        let (book, private) = (&*self.parts.book, self.parts.private_addresses);
-        let found = leads_to(&helper.alias, told, book).await;
-        let places = to_look_at(found, told, private);
+        let now = Instant::now();
+        let known = self.places.get(&helper.link);
+        let known = known.filter(|(since, _)| now < *since + NAMES_KEPT);
+        let places = match known {
+            Some((_, places)) => places.clone(),
+            None => {
+                let (book, private) = (&*self.parts.book, self.parts.private_addresses);
+                let found = leads_to(&helper.alias, told, book).await;
+                let places = to_look_at(found, told, private);
+                self.places.insert(helper.link, (now, places.clone()));
+                places
+            }
+        };
         self.draw(&places).copied().unwrap_or(told)
     }
 
