@@ -63,6 +63,9 @@ fn canonical(found: Vec<IpAddr>) -> Vec<IpAddr> {
     found.map(|address| address.to_canonical()).collect()
 }
 
+/// A name is looked up no more often: resolvers remember a record for about as long, and one that
+/// is silent makes whoever asks wait.
+pub(crate) const LOOKUP_PERIOD: Duration = Duration::from_secs(30);
 /// An answer from next door takes milliseconds, and a crowd may wait for this one.
 const LOOKUP_WAIT: Duration = Duration::from_millis(300);
 

@@ -36,7 +36,7 @@ use super::expelled::{Expelled, digest_text};
 use super::look::{self, Guise, Page};
 use super::scene::{Helper, Scene};
 use super::{IntegrityOffice, Reported, Ways};
-use crate::alias_name::{leads_to, to_look_at};
+use crate::alias_name::{LOOKUP_PERIOD, leads_to, to_look_at};
 use crate::rescue_link::{AddressBook, LinkCharge, PurgeLine};
 use crate::trust::unix_now;
 use crate::way::{Authorities, Place, Scheme};
@@ -79,10 +79,6 @@ pub struct Inspector {
     places: BTreeMap<LinkId, (Instant, Vec<IpAddr>)>,
     random: Random,
 }
-
-/// Where a name leads is looked up no more often: a resolver that is silent would make each look
-/// wait.
-const NAMES_KEPT: Duration = Duration::from_secs(30);
 
 /// A page at a rescue server, and how a visitor comes there.
 #[derive(Clone, Copy)]
@@ -259,22 +255,24 @@ impl Inspector {
     }
 
     async fn visit(&self, aim: Aim<'_>, guise: Guise) -> (Option<Page>, Pace) {
+        let told = aim.helper.address.ip();
+        let (page, pace) = self.visit_at(aim.address, aim, guise).await;
+        if page.is_some() || aim.address == told {
+            return (page, pace);
+        }
+        // From here there may be no way to an address that its visitors reach.
+        self.visit_at(told, aim, guise).await
+    }
+
+    async fn visit_at(&self, at: IpAddr, aim: Aim<'_>, guise: Guise) -> (Option<Page>, Pace) {
         (self.parts.charge)(look::look_bytes(aim.scheme));
         let (alias, mut address) = aim.helper.door(aim.scheme);
-        address.set_ip(aim.address);
+        address.set_ip(at);
         let place = Place {
             scheme: aim.scheme,
             address,
             host: &aim.scheme.authority(&alias),
         };
-        let (page, pace) = look::delivered(&self.authorities, place, (aim.target, guise)).await;
-        let told = aim.helper.address.ip();
-        if page.is_some() || aim.address == told {
-            return (page, pace);
-        }
-        // From here there may be no way to an address that its visitors reach.
-        address.set_ip(told);
-        let place = Place { address, ..place };
         look::delivered(&self.authorities, place, (aim.target, guise)).await
     }
 
@@ -284,7 +282,7 @@ impl Inspector {
         let told = helper.address.ip();
         let now = Instant::now();
         let known = self.places.get(&helper.link);
-        let known = known.filter(|(since, _)| now < *since + NAMES_KEPT);
+        let known = known.filter(|(since, _)| now < *since + LOOKUP_PERIOD);
         let places = match known {
             Some((_, places)) => places.clone(),
             None => {

@@ -7,14 +7,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use levee_vocab::WebAddress;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::super::caller::AddressBook;
-use crate::alias_name::leads_to;
+use crate::alias_name::{LOOKUP_PERIOD, leads_to};
 use crate::trust::Denied;
 
 /// Looks up `alias` of a rescue server that says it is at `told`.
@@ -48,7 +47,7 @@ pub(super) fn watch(
     let mut watching = JoinSet::new();
     watching.spawn(async move {
         loop {
-            sleep(WATCH_PERIOD).await;
+            sleep(LOOKUP_PERIOD).await;
             if let Err(elsewhere) = look_up(&alias, told, &*book).await {
                 return elsewhere;
             }
@@ -56,9 +55,6 @@ pub(super) fn watch(
     });
     watching
 }
-
-/// Resolvers remember a record for about as long.
-const WATCH_PERIOD: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
@@ -132,7 +128,7 @@ mod tests {
         let elsewhere: IpAddr = [192, 0, 2, 8].into();
         let book = Book {
             after: vec![elsewhere],
-            from: Instant::now() + WATCH_PERIOD * 10,
+            from: Instant::now() + LOOKUP_PERIOD * 10,
         };
         let began = Instant::now();
         let mut watching = watch(alias("www-vh1.alice.test"), TOLD.into(), Arc::new(book));
@@ -140,6 +136,6 @@ mod tests {
         let found = found.expect("no panic");
         assert_eq!(found.cause(), "alias_elsewhere");
         assert!(found.to_string().contains("leads to 192.0.2.8"), "{found}");
-        assert!(began.elapsed() >= WATCH_PERIOD * 10);
+        assert!(began.elapsed() >= LOOKUP_PERIOD * 10);
     }
 }
