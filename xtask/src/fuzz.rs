@@ -192,6 +192,7 @@ mod tests {
         let workspace = Workspace {
             root: folder.clone(),
             target: folder.join("target"),
+            is_incremental: true,
         };
         let programs = build_folder(&workspace).join(host().unwrap());
         let programs = programs.join("release");

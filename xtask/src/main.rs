@@ -16,6 +16,7 @@ mod http_scripts;
 mod install;
 mod layers;
 mod page;
+mod room;
 mod server;
 mod steps;
 mod test;

@@ -1,22 +1,26 @@
 //! `test`: everything that can be tested, on a fresh machine, without a question.
 //!
 //! All steps share two builds, one for tests and one for release: nothing here changes flags or
-//! profiles between steps. A step that fails does not stop the others, so that one run shows every
-//! fault.
+//! profiles between steps, and nothing is kept for a second build of the same crate. A step that
+//! fails does not stop the others, so that one run shows every fault.
 
 use std::process::Command;
 
 use crate::command::{Failure, run as run_command};
 use crate::steps::Steps;
 use crate::workspace::Workspace;
-use crate::{bench, cache_tests, check, deb, forward, fuzz, h2spec, http_scripts, install, page};
+use crate::{
+    bench, cache_tests, check, deb, forward, fuzz, h2spec, http_scripts, install, page, room,
+};
 
 /// Simulations of the storm step: enough to meet every kind of fault many times, in seconds.
 const STORM_RUNS: &str = "200";
 
 /// Runs every test there is.
 pub fn run(workspace: &Workspace, _arguments: &[String]) -> Result<(), Failure> {
+    let workspace = &workspace.built_once();
     let mut steps = Steps::default();
+    steps.step("room", || room::tell(workspace));
     steps.step("install", install::run_installation);
     check::fast(workspace, &mut steps);
     steps.step("real processes", || check::real_tests(workspace));

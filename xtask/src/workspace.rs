@@ -11,6 +11,9 @@ pub struct Workspace {
     pub root: PathBuf,
     /// Where cargo puts what it builds.
     pub target: PathBuf,
+    /// Whether cargo keeps what makes the next build of the same crate faster. It takes a third of
+    /// the target folder of a whole run, which builds each crate once.
+    pub is_incremental: bool,
 }
 
 impl Workspace {
@@ -32,7 +35,19 @@ impl Workspace {
             Some(folder) => root.join(folder),
             None => root.join("target"),
         };
-        Ok(Self { root, target })
+        Ok(Self {
+            root,
+            target,
+            is_incremental: true,
+        })
+    }
+
+    /// The same for a run that builds everything once.
+    pub fn built_once(&self) -> Self {
+        Self {
+            is_incremental: false,
+            ..self.clone()
+        }
     }
 
     /// Whether a file of this path, relative to the root, is there.
