@@ -97,8 +97,10 @@ impl fmt::Display for Failure {
 pub fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(&workspace.root).args(arguments);
-    if !workspace.is_incremental {
-        command.env("CARGO_INCREMENTAL", "0");
+    if !workspace.is_for_work {
+        command
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CARGO_PROFILE_DEV_DEBUG", "none");
     }
     command
 }

@@ -192,7 +192,7 @@ mod tests {
         let workspace = Workspace {
             root: folder.clone(),
             target: folder.join("target"),
-            is_incremental: true,
+            is_for_work: true,
         };
         let programs = build_folder(&workspace).join(host().unwrap());
         let programs = programs.join("release");
