@@ -17,6 +17,7 @@ mod fuzzing;
 mod listen;
 mod notify;
 mod own_zone;
+mod places;
 mod records;
 mod signature;
 #[cfg(test)]

@@ -1,4 +1,7 @@
 //! The sockets of a name server: UDP for questions, TCP for long answers, updates and transfers.
+//!
+//! Connections by TCP have a limited number of places (`places`): when all are taken, the one that
+//! has been idle for longest makes way.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,18 +10,16 @@ use std::time::Duration;
 use levee_net::Shared;
 use levee_vocab::Network;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::own_zone::{Carrier, OwnZone, TCP_WAIT, is_update};
+use super::places::{Places, Work};
 use crate::exchange::{read_message, write_message};
 
 /// Longest question by UDP: updates with many records come by TCP.
 const QUESTION_BYTES_MAX: usize = 4096;
-/// Connections at once; more are closed.
-const CONNECTIONS_MAX: usize = 256;
-/// Of these, those of one address; of IPv6, one network (/64).
-const CONNECTIONS_PER_ADDRESS_MAX: usize = 16;
 /// Updates by UDP at once; of more, those who send them hear nothing, and try again.
 const UPDATES_MAX: usize = 16;
 /// Pause after a socket failed, so that trying again does not burn time.
@@ -73,7 +74,7 @@ impl OwnZone {
     }
 
     async fn serve_tcp(self, listener: TcpListener) {
-        let open = Arc::new(Shared::new(Vec::new()));
+        let open = Open::default();
         loop {
             let Ok((stream, asker)) = listener.accept().await else {
                 sleep(PAUSE).await;
@@ -83,16 +84,25 @@ impl OwnZone {
                 continue;
             };
             let zone = self.clone();
-            tokio::spawn(async move {
-                zone.serve_connection(stream, asker).await;
-                drop(place);
-            });
+            tokio::spawn(async move { zone.serve_connection(stream, asker, place).await });
         }
     }
 
-    /// Until the asker ends it, is silent for too long, or does not read.
-    async fn serve_connection(&self, mut stream: TcpStream, asker: SocketAddr) {
-        while let Ok(Ok(question)) = timeout(TCP_WAIT, read_message(&mut stream)).await {
+    /// Until the asker ends it, is silent for too long, does not read, or makes way while nothing
+    /// is being done for it.
+    async fn serve_connection(&self, mut stream: TcpStream, asker: SocketAddr, mut place: Place) {
+        loop {
+            // Half a question is none: who sends its bytes one by one is idle.
+            let question = tokio::select! {
+                question = timeout(TCP_WAIT, read_message(&mut stream)) => question,
+                () = place.lost() => return,
+            };
+            let Ok(Ok(question)) = question else {
+                return;
+            };
+            if !place.is_still_ours(Work::UnderWay) {
+                return;
+            }
             let answers = self.reply_later(Carrier::Tcp, asker.ip(), &question);
             let answers = answers.await;
             if answers.is_empty() {
@@ -103,6 +113,9 @@ impl OwnZone {
                 if !matches!(written, Ok(Ok(()))) {
                     return;
                 }
+            }
+            if !place.is_still_ours(Work::None) {
+                return;
             }
         }
     }
@@ -116,59 +129,45 @@ async fn answer(socket: &UdpSocket, asker: SocketAddr, messages: Vec<Vec<u8>>) {
 }
 
 /// Everybody who has a connection.
-type Open = Arc<Shared<Vec<Network>>>;
+type Open = Arc<Shared<Places<oneshot::Sender<()>>>>;
 
 /// One connection's place among all; given back when dropped.
 struct Place {
     open: Open,
-    network: Network,
+    number: u64,
+    /// Ends when the place goes to somebody else.
+    lost: oneshot::Receiver<()>,
 }
 
 impl Place {
     fn take(open: &Open, asker: SocketAddr) -> Option<Self> {
+        let (holder, lost) = oneshot::channel();
         let network = Network::of(asker.ip());
-        let taken = open.with(|all| {
-            let same = all.iter().filter(|one| **one == network).count();
-            let has_room = all.len() < CONNECTIONS_MAX && same < CONNECTIONS_PER_ADDRESS_MAX;
-            if has_room {
-                all.push(network);
-            }
-            has_room
-        });
-        taken.then(|| Self {
+        let number = open.with(|places| places.take(network, holder))?;
+        Some(Self {
             open: Arc::clone(open),
-            network,
+            number,
+            lost,
         })
+    }
+
+    /// Waits until the place has gone to somebody else. Dropped half-way, nothing is lost.
+    async fn lost(&mut self) {
+        // Nothing is ever sent.
+        let _ = (&mut self.lost).await;
+    }
+
+    /// Says what is being done for the connection from now on; false where its place is lost.
+    fn is_still_ours(&self, work: Work) -> bool {
+        self.open.with(|places| places.note(self.number, work))
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.open.with(|all| {
-            if let Some(index) = all.iter().position(|one| *one == self.network) {
-                all.swap_remove(index);
-            }
-        });
+        self.open.with(|places| places.give_back(self.number));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_network_of_ipv6_has_no_more_connections_than_one_address() {
-        let open = Open::default();
-        let connect = |network: usize, host: usize| {
-            let address = format!("[2001:db8:0:{network}::{host}]:53");
-            Place::take(&open, address.parse().unwrap())
-        };
-        let most = CONNECTIONS_PER_ADDRESS_MAX;
-        let mut places: Vec<_> = (1..=most).map(|host| connect(1, host)).collect();
-        assert!(places.iter().all(Option::is_some));
-        assert!(connect(1, most + 1).is_none());
-        assert!(connect(2, 1).is_some());
-        places.pop();
-        assert!(connect(1, most + 1).is_some());
-    }
-}
+mod tests;
