@@ -8,6 +8,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use levee_vocab::{HostName, Timestamp};
+use levee_wire::MessageBudget;
 use levee_wire::mesh::Telling;
 
 /// Number of a link between two registries, which the shell gives.
@@ -63,6 +64,7 @@ pub(crate) struct Link {
     /// Buckets to ask for, by group.
     pub(crate) wants: BTreeMap<u8, u32>,
     pub(crate) counts: LinkCounts,
+    asks: MessageBudget,
     names: BTreeMap<HostName, Telling>,
     /// Words of accusers, of the accused, of which it has to be told.
     words: BTreeSet<(HostName, HostName)>,
@@ -79,7 +81,7 @@ pub(crate) enum Owed {
 
 impl Link {
     /// A link that was opened now. Its first summary is due at once.
-    pub(crate) const fn new(side: Side, now: Timestamp) -> Self {
+    pub(crate) fn new(side: Side, now: Timestamp) -> Self {
         Self {
             side,
             heard_at: now,
@@ -95,10 +97,18 @@ impl Link {
                 repaired: 0,
                 refused: 0,
             },
+            asks: MessageBudget::new(ASKS_BURST, ASKS_PER_SECOND),
             names: BTreeMap::new(),
             words: BTreeSet::new(),
             last: None,
         }
+    }
+
+    /// Whether it may ask once more to be told what is in some buckets: a line of 20 bytes has us
+    /// look up a thirtieth of all names, and tell them. Who asks too often asks again anyhow, since
+    /// the sums still differ in the next period.
+    pub(crate) fn may_ask(&mut self, now: Timestamp) -> bool {
+        self.asks.take(now)
     }
 
     /// Owes it the newest version of `name`. What has just come stays news.
@@ -147,3 +157,9 @@ impl Link {
         }
     }
 }
+
+/// A registry that knows nothing asks once for each of 32 groups, in every period of two seconds
+/// less a fifth: twenty times a second.
+const ASKS_PER_SECOND: u32 = 20;
+/// Two periods that come together.
+const ASKS_BURST: u32 = 64;

@@ -8,12 +8,14 @@
 //! What is left of an entry's life is the peer's word alone, since it changes on the way. Where the
 //! site has signed for how long it is there, no peer can make that longer, or end it early: an
 //! entry that was forgotten here at once would make us leave out who is there, in the peer's place.
+//! So with how long a farewell is remembered: no peer makes us forget it while the entry that it
+//! ended here could still live, or its old word, told once more, would bring back who has left.
 
 use std::time::Duration;
 
 use levee_vocab::Timestamp;
 use levee_wire::mesh::{ToldEntry, ToldGone};
-use levee_wire::registry::{Entry, Refusal};
+use levee_wire::registry::{Entry, Farewell, Refusal};
 
 use crate::catalog::{Change, Held, Known, MEMORY, version_of};
 use crate::departed::{Departed, Parting};
@@ -82,7 +84,7 @@ impl Registry {
     }
 
     pub(crate) fn merge_gone(&mut self, now: Timestamp, clock: u64, told: ToldGone) -> Merged {
-        let farewell = told.farewell;
+        let farewell = &told.farewell;
         if let Err(refusal) = self.limits.check_stamp(farewell.stamp, clock) {
             return Merged::Refused(refusal);
         }
@@ -91,13 +93,31 @@ impl Registry {
         if let Some(merged) = compare(known, version) {
             return merged;
         }
-        let left = told.left.min(self.limits.lifetime_max + MEMORY);
+        // As where the site itself says it: until no copy of the entry that we had can live.
+        let at_least = match known {
+            Some(Known::Here(held)) => held.expires + MEMORY,
+            Some(Known::Gone(before)) => before.until,
+            None => now,
+        };
+        let left = self.memory_left(farewell, told.left, clock);
         let departed = Departed {
             version,
-            until: now + left,
-            parting: Parting::Deregistered(farewell.proof),
+            until: at_least.max(now + left),
+            parting: Parting::Deregistered(told.farewell.proof),
         };
-        Merged::News(self.catalog.depart(&farewell.site, departed))
+        Merged::News(self.catalog.depart(&told.farewell.site, departed))
+    }
+
+    /// How long a farewell is worth remembering by the word of the peer that tells of it. Where the
+    /// site has signed when it said it, that is as long as an entry from before can live: told
+    /// again and again, it must not fill our memory for ever.
+    fn memory_left(&self, farewell: &Farewell, told: Duration, clock: u64) -> Duration {
+        let longest = self.limits.lifetime_max + MEMORY;
+        let age = match farewell.proof {
+            Some(_) => Duration::from_millis(clock.saturating_sub(farewell.stamp)),
+            None => Duration::ZERO,
+        };
+        told.min(longest.saturating_sub(age))
     }
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use levee_vocab::{HostName, Random, Timestamp};
 use levee_wire::mesh::{Message, SUMS, Telling, ToldEntry, ToldGone};
-use levee_wire::registry::{Accusation, Farewell, Reply, Request};
+use levee_wire::registry::{Accusation, Farewell, Refusal, Reply, Request};
 
 use crate::accusations::{Accusations, Heard};
 use crate::catalog::{Change, Known};
@@ -315,6 +315,10 @@ impl Mesh {
                 }
                 None
             }
+            Message::Sums { .. } | Message::Want { .. } if !link.may_ask(now) => {
+                self.count_refused(id, Refusal::TooMany);
+                None
+            }
             Message::Sums { group, sums } => {
                 self.compare(id, group, &sums);
                 None
@@ -356,11 +360,17 @@ impl Mesh {
                 None
             }
             Merged::Refused(refusal) => {
-                link.counts.refused += 1;
-                *self.refused.entry(refusal.code()).or_default() += 1;
+                self.count_refused(id, refusal);
                 None
             }
         }
+    }
+
+    fn count_refused(&mut self, id: LinkId, refusal: Refusal) {
+        if let Some(link) = self.links.get_mut(&id) {
+            link.counts.refused += 1;
+        }
+        *self.refused.entry(refusal.code()).or_default() += 1;
     }
 
     fn compare(&mut self, id: LinkId, group: u8, theirs: &[u64; SUMS]) {
