@@ -27,7 +27,7 @@ use levee_observe::RegistryStatus;
 use levee_trust::NotAMember;
 use levee_vocab::HostName;
 use levee_wire::ParseError;
-use levee_wire::registry::{Accusation, Entry, Farewell, Reply, Request, Search};
+use levee_wire::registry::{Accusation, Entry, Farewell, Refusal, Reply, Request, Search};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -65,6 +65,12 @@ pub trait Directory: Send + Sync {
 }
 
 impl DirectoryError {
+    /// Whether a registry refuses because we say too much. What it knows of us stays.
+    fn is_for_saying_too_much(&self) -> bool {
+        let too_much = [Refusal::TooManyUpdates, Refusal::TooMany].map(Refusal::code);
+        matches!(self, Self::Refused { code, .. } if too_much.contains(code))
+    }
+
     /// Whether nobody can be believed yet, because we have no member list.
     fn is_for_want_of_a_list(&self) -> bool {
         let Self::Unreachable { source, .. } = self else {
@@ -148,6 +154,16 @@ pub enum DirectoryError {
         code: u16,
         /// Its reason.
         text: String,
+    },
+    /// We have sent it too many updates. What we offered last is told when the pause is over.
+    #[error(
+        "registry {registry} takes no more updates of ours for {:.1} s", .left.as_secs_f64()
+    )]
+    HeldBack {
+        /// Its address.
+        registry: SocketAddr,
+        /// What is left of the pause.
+        left: Duration,
     },
     /// Too many requests are waiting for it already.
     #[error("too many requests to registry {registry} are waiting")]

@@ -4,9 +4,11 @@
 //! the owner through a bounded channel, and writes the answer. With peers, a task for each opens
 //! the link to it, and a connection that greets as a registry becomes a link. A connection is
 //! limited in rate, in line length and in idle time, and their number is limited, so that a bad one
-//! costs only itself.
+//! costs only itself. What is told to others, or must be verified, has a budget for whoever sends
+//! it, over all of his connections: the updates of a site, the messages of another registry.
 
 mod admin;
+mod budget_holder;
 mod connection;
 mod dialer;
 mod gate;
@@ -22,10 +24,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_net::Clock;
+use levee_net::{Clock, Shared};
 use levee_observe::MeshStatus;
 use levee_registry::{
-    Asker, Change, LinkCounts, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, RegistryLimits, Side,
+    Asker, BudgetLimits, Budgets, Change, LinkCounts, LinkId, Mesh, MeshInput, MeshOutput,
+    MeshRules, RegistryLimits, Side,
 };
 use levee_vocab::{Network, Random, Timestamp};
 use levee_wire::MessageBudget;
@@ -40,6 +43,7 @@ use tracing::{debug, info, warn};
 use crate::community_socket;
 use crate::trust::{Trust, unix_now};
 pub use admin::serve_status;
+use budget_holder::BudgetHolder;
 use connection::{Connection, End, Home};
 use peers::{Holder, OpenLink, Peers};
 pub use status::StatusDesk;
@@ -64,6 +68,12 @@ pub struct RegistryServerSettings {
     pub requests_burst: u32,
     /// Most requests a second on average.
     pub requests_per_second: u32,
+    /// Updates of one member of a closed community, over all its connections.
+    pub updates_of_member: BudgetLimits,
+    /// Updates of one network in an open community, over all its connections.
+    pub updates_of_network: BudgetLimits,
+    /// Messages of one other registry: it waits while it has none left.
+    pub messages_of_peer: BudgetLimits,
     /// The other registries, `host:port` each; may name this one too.
     pub peers: Vec<String>,
     /// How often registries compare what they know.
@@ -85,6 +95,27 @@ impl Default for RegistryServerSettings {
             // A site asks twice in ten seconds; a rescue server asks once for each caller.
             requests_burst: 100,
             requests_per_second: 20,
+            // With the shortest period a site renews once a second, tells a change of its offer in
+            // each control interval, and is told anew by a witness: three. The burst is for what it
+            // says of others after a restart.
+            updates_of_member: BudgetLimits {
+                burst: 100,
+                per_second: 5,
+                holders_max: HOLDERS_MAX,
+            },
+            // Each of the sites that share an address may renew once a second.
+            updates_of_network: BudgetLimits {
+                burst: 640,
+                per_second: 64,
+                holders_max: HOLDERS_MAX,
+            },
+            // After a restart it tells all its entries and farewells at once; later no more than
+            // what its part of 10 000 sites says in each period.
+            messages_of_peer: BudgetLimits {
+                burst: 20_000,
+                per_second: 2000,
+                holders_max: HOLDERS_MAX,
+            },
             peers: Vec::new(),
             rules: MeshRules::default(),
         }
@@ -142,6 +173,11 @@ pub async fn run_with(
         begun: Clock.now(),
         counts: Counts::default(),
         tally: Arc::default(),
+        updates: Arc::new(Shared::new(Budgets::new(match trust.is_closed() {
+            true => settings.updates_of_member,
+            false => settings.updates_of_network,
+        }))),
+        messages: Arc::new(Shared::new(Budgets::new(settings.messages_of_peer))),
         settings,
         trust,
         events,
@@ -221,6 +257,9 @@ struct Counts {
     links: LinkCounts,
 }
 
+/// How much each may still send; shared by all connections.
+type HeldBudgets = Arc<Shared<Budgets<BudgetHolder>>>;
+
 struct Server {
     mesh: Mesh,
     own: RegistryId,
@@ -235,6 +274,8 @@ struct Server {
     begun: Timestamp,
     counts: Counts,
     tally: Arc<Tally>,
+    updates: HeldBudgets,
+    messages: HeldBudgets,
     settings: RegistryServerSettings,
     trust: Arc<Trust>,
     events: mpsc::Sender<Event>,
@@ -295,6 +336,8 @@ impl Server {
             events: self.events.clone(),
             trust: Arc::clone(&self.trust),
             tally: Arc::clone(&self.tally),
+            updates: Arc::clone(&self.updates),
+            messages: Arc::clone(&self.messages),
             settings: self.settings.clone(),
         };
         let task = self.tasks.spawn(Connection::hold(stream, address, home));
@@ -422,6 +465,10 @@ fn log(change: &Change) {
 
 /// Said to who asks too fast, before the connection is closed.
 const TOO_MANY: Reply = Reply::Refused(Refusal::TooMany);
+/// Said to who has no updates left. He may go on asking, and say the newest later.
+const TOO_MANY_UPDATES: Reply = Reply::Refused(Refusal::TooManyUpdates);
+/// As many as have entries; less than a megabyte.
+const HOLDERS_MAX: usize = 10_000;
 /// Each connection has at most one question or message under way.
 const EVENTS_MAX: usize = 1024;
 /// Enough to see what is going on, too little to fill a disk.

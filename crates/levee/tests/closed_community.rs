@@ -7,6 +7,8 @@ mod accusations;
 mod calls;
 #[path = "closed_community/desk.rs"]
 mod desk;
+#[path = "closed_community/floods.rs"]
+mod floods;
 #[path = "closed_community/hostile_registry.rs"]
 mod hostile_registry;
 #[path = "closed_community/lists.rs"]

@@ -11,7 +11,7 @@ use levee::registry_finder::fixed;
 use levee::registry_server::{RegistryServerSettings, StatusDesk, desk, run_with};
 use levee::settings::TrustSettings;
 use levee::trust::Trust;
-use levee_registry::PrivateAddresses;
+use levee_registry::{BudgetLimits, PrivateAddresses};
 use levee_vocab::{AliasHttps, ByteRate, HostName, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -312,6 +312,51 @@ async fn a_registry_that_a_search_finds_away_is_shown_so_and_seen_to_come_back()
     tokio::spawn(run_with(parts, desk(), std::future::pending()));
     until(async || state() == "ready").await;
     assert_eq!(site.status().address, used.address.to_string());
+}
+
+#[tokio::test]
+async fn a_registry_that_floods_another_waits_and_sites_do_not() {
+    const FLOOD: u64 = 2000;
+    let listener = listeners(1).await.remove(0);
+    let address = listener.local_addr().unwrap();
+    let mut settings = RegistryServerSettings::default();
+    settings.limits.private_addresses = PrivateAddresses::Permitted;
+    settings.peers = vec![address.to_string()];
+    settings.requests_burst = 1000;
+    settings.messages_of_peer = BudgetLimits {
+        burst: 10,
+        per_second: 1,
+        holders_max: 100,
+    };
+    let (desk, inbox) = desk();
+    let parts = (listener, settings, open());
+    tokio::spawn(run_with(
+        parts,
+        (desk.clone(), inbox),
+        std::future::pending(),
+    ));
+    let mut flooder = BufReader::new(TcpStream::connect(address).await.unwrap());
+    let mut flood = "1 MESH 00c0ffee00c0ffee v=1\n".to_owned();
+    for number in 0..FLOOD {
+        let words = "80 127.0.0.9 7401 500 600 stamp=9 left=600000 owner=127.0.0.9";
+        flood.push_str(&format!("1 ENTRY www.site{number}.com {words}\n"));
+    }
+    // It waits when nobody reads.
+    tokio::spawn(async move {
+        let _ = flooder.get_mut().write_all(flood.as_bytes()).await;
+        // The link stays open.
+        let _ = flooder.lines().next_line().await;
+        std::future::pending::<()>().await;
+    });
+    let heard = async || desk.status().await.unwrap().news;
+    until(async || heard().await >= 10).await;
+    let site = client(vec![address], "www.a.com");
+    for kilobytes in 1..=300 {
+        let offer = entry("www.a.com", kilobytes);
+        site.register(offer).await.unwrap();
+    }
+    let news = heard().await;
+    assert!((10..FLOOD).contains(&news), "{news}");
 }
 
 #[tokio::test]

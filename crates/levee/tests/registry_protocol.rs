@@ -11,7 +11,7 @@ use levee::registry_server::{RegistryServerSettings, run};
 use levee::rescue_link::AddressBook;
 use levee::settings::TrustSettings;
 use levee::trust::Trust;
-use levee_registry::PrivateAddresses;
+use levee_registry::{BudgetLimits, PrivateAddresses};
 use levee_vocab::{ByteRate, HostName, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -72,10 +72,14 @@ impl Netcat {
     }
 
     async fn reads(&mut self, expected: &str) {
+        assert_eq!(self.reads_line().await, expected);
+    }
+
+    async fn reads_line(&mut self) -> String {
         let mut line = String::new();
         let read = timeout(PATIENCE, self.0.read_line(&mut line)).await;
         read.expect("a line").unwrap();
-        assert_eq!(line.trim_end(), expected);
+        line.trim_end().to_owned()
     }
 
     async fn reads_the_end(&mut self) {
@@ -167,6 +171,118 @@ async fn who_asks_too_fast_is_closed_and_others_are_not() {
     let mut good = registry.netcat().await;
     good.types("1 SEARCH 1\n").await;
     good.reads("1 200 OK 0").await;
+}
+
+#[tokio::test]
+async fn updates_of_one_address_have_a_budget_over_all_its_connections() {
+    let mut settings = settings();
+    settings.updates_of_network = BudgetLimits {
+        burst: 50,
+        per_second: 1,
+        holders_max: 100,
+    };
+    let registry = Registry::start(settings).await;
+    let refusal = "425 Too many updates: what you registered stays, say the newest in some seconds";
+    let mut taken = 0;
+    'flood: for _ in 0..10 {
+        let mut netcat = registry.netcat().await;
+        for number in 1..=20 {
+            let register = "REGISTER www.a.com 8080 127.0.0.1 7401 500 30";
+            netcat.types(&format!("{number} {register}\n")).await;
+            let told = netcat.reads_line().await;
+            if told == format!("{number} {refusal}") {
+                break 'flood;
+            }
+            assert_eq!(told, format!("{number} 200 OK 30"));
+            taken += 1;
+        }
+    }
+    assert!((50..200).contains(&taken), "{taken}");
+    let mut netcat = registry.netcat().await;
+    netcat.types("1 SEARCH 1\n").await;
+    assert!(
+        netcat
+            .reads_line()
+            .await
+            .starts_with("1 210 ENTRY www.a.com ")
+    );
+}
+
+/// What registries say that the site has said too much to.
+async fn is_put_off(netcat: &mut Netcat, told: &str) -> String {
+    let line = netcat.reads_line().await;
+    let number = line.split(' ').next().unwrap();
+    netcat.types(&format!("{number} {told}\n")).await;
+    line
+}
+
+#[tokio::test]
+async fn a_site_that_says_too_much_waits_and_then_says_the_newest() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let known = fixed(vec![address]);
+    let mut settings = RegistryClientSettings::new(known, name("www.a.com"), open(), 1);
+    // No test takes so long, and the first pause may be half of it.
+    settings.retry_delay_min = Duration::from_secs(3600);
+    settings.retry_delay_max = settings.retry_delay_min;
+    let client = RegistryClient::start(settings);
+    let asking = tokio::spawn(async move {
+        let refused = client.register(entry("www.a.com", 1)).await.unwrap_err();
+        assert!(
+            matches!(refused, DirectoryError::Refused { code: 425, .. }),
+            "{refused}"
+        );
+        for kilobytes in 2..100 {
+            let held_back = client.register(entry("www.a.com", kilobytes)).await;
+            let error = held_back.unwrap_err();
+            assert!(matches!(error, DirectoryError::HeldBack { .. }), "{error}");
+        }
+        // Who may not offer may still look for others.
+        assert!(client.search(1).await.unwrap().is_empty());
+        client.status()
+    });
+    let mut netcat = Netcat(BufReader::new(listener.accept().await.unwrap().0));
+    let first = is_put_off(&mut netcat, "425 Too many updates").await;
+    assert!(first.starts_with("1 REGISTER www.a.com "), "{first}");
+    let second = is_put_off(&mut netcat, "200 OK 0").await;
+    assert!(second.starts_with("2 SEARCH 1 "), "{second}");
+    let status = asking.await.unwrap();
+    assert!(status.connected);
+    assert!(status.refusal.contains("425 Too many"), "{status:?}");
+}
+
+#[tokio::test]
+async fn a_site_that_was_put_off_is_registered_again_by_itself_with_its_newest_offer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = client(listener.local_addr().unwrap());
+    let offering = client.clone();
+    let asking = tokio::spawn(async move {
+        for kilobytes in [100, 200] {
+            assert!(
+                offering
+                    .register(entry("www.a.com", kilobytes))
+                    .await
+                    .is_err()
+            );
+        }
+    });
+    let mut netcat = Netcat(BufReader::new(listener.accept().await.unwrap().0));
+    while !asking.is_finished() {
+        is_put_off(&mut netcat, "425 Too many updates").await;
+    }
+    loop {
+        let line = is_put_off(&mut netcat, "200 OK 30").await;
+        assert!(line.contains(" REGISTER www.a.com "), "{line}");
+        if line.contains(" 7401 200 30") {
+            break;
+        }
+    }
+    let registered = async {
+        while !client.status().refusal.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, registered).await.expect("it is taken");
 }
 
 #[tokio::test]

@@ -3,12 +3,13 @@
 //! [`Catalog`] holds the entries, each with its lifetime, sorted by what they offer. [`Registry`]
 //! is what answers requests from it: who may register what, how much, and how long. [`Mesh`] keeps
 //! several registries alike. [`Accusations`] is what members say of those who lie. [`newest`] and
-//! [`missing`] are for who has asked several registries.
+//! [`missing`] are for who has asked several registries. [`Budgets`] is how much each may send.
 //! None opens a socket or reads a clock; the shell carries lines, and an SLP agent or an external
 //! store would hand in the same [`Input`]s and be told the same [`Change`]s.
 
 mod accusations;
 mod answers;
+mod budgets;
 mod catalog;
 mod departed;
 mod limits;
@@ -20,6 +21,7 @@ mod sums;
 
 pub use accusations::{ACCUSATION_LIFETIME, Accusations, Heard};
 pub use answers::{best, filled, known_first, missing, newest};
+pub use budgets::{BudgetLimits, Budgets};
 pub use catalog::{Catalog, Change, Held, Known};
 pub use departed::{Departed, Parting};
 pub use limits::{AddressRule, PrivateAddresses, RegistryLimits};

@@ -36,6 +36,17 @@ impl MessageBudget {
         self.full_at = now + missing + self.each;
         true
     }
+
+    /// How long after `now` one message will be there to take; nothing where one is.
+    pub fn wait(&self, now: Timestamp) -> Duration {
+        let needed = self.full_at.since(now) + self.each;
+        needed.saturating_sub(self.each * self.burst)
+    }
+
+    /// When all of it will be there again, if nothing is taken.
+    pub const fn full_at(&self) -> Timestamp {
+        self.full_at
+    }
 }
 
 #[cfg(test)]
@@ -48,10 +59,13 @@ mod tests {
         let start = Timestamp::from_seconds(10);
         let taken = (0..5).filter(|_| budget.take(start)).count();
         assert_eq!(taken, 3);
+        assert_eq!(budget.wait(start), Duration::from_millis(500));
         assert!(!budget.take(start + Duration::from_millis(499)));
         assert!(budget.take(start + Duration::from_millis(500)));
         assert!(!budget.take(start + Duration::from_millis(500)));
+        assert_eq!(budget.full_at(), start + Duration::from_secs(2));
         let later = start + Duration::from_secs(60);
+        assert_eq!(budget.wait(later), Duration::ZERO);
         assert_eq!((0..9).filter(|_| budget.take(later)).count(), 3);
     }
 }

@@ -105,6 +105,8 @@ pub enum Refusal {
     Stale(u64),
     /// The stamp is later than the registry's clock shows.
     FromTheFuture,
+    /// More updates in a short time than one member, or one network, may send.
+    TooManyUpdates,
     /// Too many requests in a short time.
     TooMany,
     /// The registry does not know the command.
@@ -238,6 +240,7 @@ impl Refusal {
             Self::Taken => 409,
             Self::Stale(_) => 412,
             Self::FromTheFuture => 422,
+            Self::TooManyUpdates => 425,
             Self::TooMany => 429,
             Self::UnknownCommand => 501,
             Self::Full => 503,
@@ -253,6 +256,9 @@ impl fmt::Display for Refusal {
             Self::Taken => "Taken by another address until its registration ends",
             Self::Stale(newest) => return write!(f, "Stale stamp={newest} is known here"),
             Self::FromTheFuture => "Stamp from the future: set your clock",
+            Self::TooManyUpdates => {
+                "Too many updates: what you registered stays, say the newest in some seconds"
+            }
             Self::TooMany => "Too many requests",
             Self::UnknownCommand => "Unknown",
             Self::Full => "Full",

@@ -42,6 +42,8 @@ pub(super) struct Keeper {
     table: AwayTable,
     /// Until then a refused offer is not made again by ourselves.
     offers_from: Option<Instant>,
+    /// Until then no offer is made at all: we have said too much.
+    held_back_to: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,7 @@ impl Keeper {
             away: AwayRegistries::new(table.clone()),
             table,
             offers_from: None,
+            held_back_to: None,
         }
     }
 
@@ -161,9 +164,21 @@ impl Keeper {
             | Request::Accusations
             | Request::Unknown(_) => {}
         }
-        let result = self.carry_out(&ask.request).await;
+        let is_offer = matches!(ask.request, Request::Register(_));
+        let result = match self.held_back().filter(|_| is_offer) {
+            Some(held_back) => Err(held_back),
+            None => self.carry_out(&ask.request).await,
+        };
         // Who has given up waiting does not want to know.
         let _ = ask.answer.send(result);
+    }
+
+    /// Why no offer is made now, where we have said too much. The newest is made when that is over.
+    fn held_back(&self) -> Option<DirectoryError> {
+        let until = self.held_back_to?;
+        let left = until.saturating_duration_since(Instant::now());
+        let registry = self.used.filter(|_| !left.is_zero())?;
+        Some(DirectoryError::HeldBack { registry, left })
     }
 
     async fn offer_again(&mut self) {
@@ -220,6 +235,7 @@ impl Keeper {
     fn turn_to(&mut self, registry: SocketAddr) {
         if self.used.replace(registry) != Some(registry) {
             self.exchange = None;
+            self.held_back_to = None;
             self.offered = Offered::No;
         }
     }
@@ -261,6 +277,7 @@ impl Keeper {
             self.offered = Offered::Yes;
             self.refusal = None;
             self.offers_from = None;
+            self.held_back_to = None;
         }
         let was_connected = self.status.borrow().connected;
         self.tell(Contact::Answers, self.refusal.clone().unwrap_or_default());
@@ -281,6 +298,10 @@ impl Keeper {
             // Who is not taken may still look for others.
             self.refusal = Some(error.to_string());
             self.offers_from = Some(self.pause());
+            self.held_back_to = match error.is_for_saying_too_much() {
+                true => self.offers_from,
+                false => None,
+            };
         }
         let contact = match is_refusal {
             true => Contact::Answers,

@@ -15,11 +15,14 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::gate::{Gate, told};
+use super::budget_holder::BudgetHolder;
+use super::gate::{Barred, Gate, told};
 use super::peers::Holder;
 use super::pump::Pump;
 use super::tally::{Reason, Tally};
-use super::{Event, Greeting, Question, RegistryServerSettings, TOO_MANY};
+use super::{
+    Event, Greeting, HeldBudgets, Question, RegistryServerSettings, TOO_MANY, TOO_MANY_UPDATES,
+};
 use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
 
 pub(super) struct Connection {
@@ -38,6 +41,10 @@ pub(super) struct Home {
     pub(super) events: mpsc::Sender<Event>,
     pub(super) trust: Arc<Trust>,
     pub(super) tally: Arc<Tally>,
+    /// Of sites.
+    pub(super) updates: HeldBudgets,
+    /// Of other registries.
+    pub(super) messages: HeldBudgets,
     pub(super) settings: RegistryServerSettings,
 }
 
@@ -76,7 +83,12 @@ impl Connection {
         let mut connection = Self {
             stream,
             address: peer.ip().to_canonical(),
-            gate: Gate::new(Arc::clone(&home.trust), asker, peer.to_string()),
+            gate: Gate::new(
+                Arc::clone(&home.trust),
+                asker,
+                peer,
+                Arc::clone(&home.updates),
+            ),
             asker,
             home,
             budget,
@@ -170,6 +182,7 @@ impl Connection {
             let _ = self.home.events.send(Event::LinkClosed(link)).await;
             return End::Closed;
         }
+        let holder = BudgetHolder::of(self.asker, self.address);
         let pump = Pump {
             link,
             stream: self.stream,
@@ -181,6 +194,7 @@ impl Connection {
             rest: hello.rest,
             events: self.home.events,
             outbox: inbox,
+            budget: (holder, self.home.messages),
         };
         End::LinkEnded(pump.run().await)
     }
@@ -242,7 +256,14 @@ impl Connection {
     }
 
     async fn answer(&mut self, number: u32, request: Request) -> Result<(), End> {
-        if let Err(why) = self.gate.check(&request) {
+        if let Err(barred) = self.gate.check(&request) {
+            let why = match barred {
+                Barred::Denied(why) => why,
+                Barred::OverBudget => {
+                    self.home.tally.refused(Reason::TooManyUpdates);
+                    return self.write(number, &TOO_MANY_UPDATES).await;
+                }
+            };
             self.home.tally.refused(Reason::Denied);
             let (code, text) = (Refusal::AddressRefused.code(), told(&why));
             let mut bytes = Vec::new();

@@ -4,7 +4,7 @@
 //! is tried. Its name is looked up for every attempt, since an address may change.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,10 +19,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
+use super::budget_holder::BudgetHolder;
 use super::peers::Holder;
 use super::pump::{Pump, reader};
 use super::tally::Tally;
-use super::{Event, Greeting};
+use super::{Event, Greeting, HeldBudgets};
 use crate::community_socket;
 use crate::trust::{Channel, CommunityStream, Counterpart, Trust};
 
@@ -36,6 +37,8 @@ pub(super) struct Dialer {
     pub(super) own: RegistryId,
     pub(super) trust: Arc<Trust>,
     pub(super) tally: Arc<Tally>,
+    /// Of what registries say.
+    pub(super) messages: HeldBudgets,
     pub(super) events: mpsc::Sender<Event>,
     /// To whom there are links.
     pub(super) linked: watch::Receiver<BTreeSet<Holder>>,
@@ -57,6 +60,7 @@ struct Opened {
     stream: CommunityStream,
     /// Who has proved to be at the other end.
     other: Counterpart,
+    address: IpAddr,
     lines: LineReader,
     welcome: Welcome,
     /// What came behind the answer.
@@ -106,6 +110,7 @@ impl Dialer {
         let Opened {
             stream,
             other,
+            address,
             lines,
             welcome,
             rest,
@@ -155,6 +160,7 @@ impl Dialer {
             rest,
             events: self.events.clone(),
             outbox: inbox,
+            budget: (BudgetHolder::of(other, address), Arc::clone(&self.messages)),
         };
         Attempt::Ended(pump.run().await)
     }
@@ -175,7 +181,7 @@ impl Dialer {
                     let what = format!("registry at {address}");
                     let permitted = self.trust.permits(other, Deed::SpreadEntries, &what);
                     permitted.map_err(|why| why.to_string())?;
-                    return self.greet(stream, other).await;
+                    return self.greet(stream, (other, address.ip())).await;
                 }
                 Err(error) => trouble = format!("cannot connect to {address}: {error}"),
             }
@@ -186,7 +192,7 @@ impl Dialer {
     async fn greet(
         &self,
         mut stream: CommunityStream,
-        other: Counterpart,
+        (other, address): (Counterpart, IpAddr),
     ) -> Result<Opened, String> {
         let mut hello = Vec::new();
         encode_hello(self.own, 1, &mut hello);
@@ -208,6 +214,7 @@ impl Dialer {
                 return Ok(Opened {
                     stream,
                     other,
+                    address,
                     lines,
                     welcome,
                     rest,

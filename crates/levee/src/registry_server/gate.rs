@@ -1,12 +1,18 @@
 //! Who may ask a registry what, in a closed community; and the member list for whoever asks.
 //!
 //! In an open community everybody may ask everything, as far as the registry itself goes along.
+//! In both, updates have a budget: each is verified here, told to every other registry, and
+//! verified there. It is charged before that work is done, and after who is no member was refused.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use levee_net::Clock;
 use levee_trust::{Deed, Roster, SignedList};
 use levee_wire::registry::{Reply, Request, encode_list, sign_answer};
 
+use super::HeldBudgets;
+use super::budget_holder::BudgetHolder;
 use crate::trust::{Counterpart, Denied, Trust, unix_now};
 
 /// What one connection may ask.
@@ -15,6 +21,8 @@ pub(super) struct Gate {
     asker: Counterpart,
     /// For the status and the log.
     address: String,
+    holder: BudgetHolder,
+    updates: HeldBudgets,
     /// The list is long: it is given out once on a connection.
     list: ListGiven,
 }
@@ -25,14 +33,34 @@ enum ListGiven {
     Already,
 }
 
+/// Why a request does not come to the registry.
+pub(super) enum Barred {
+    /// The community does not permit it.
+    Denied(Denied),
+    /// Its sender has used up what he may send, and may send more in some seconds.
+    OverBudget,
+}
+
+impl From<Denied> for Barred {
+    fn from(why: Denied) -> Self {
+        Self::Denied(why)
+    }
+}
+
 impl Gate {
-    pub(super) fn new(trust: Arc<Trust>, asker: Counterpart, address: String) -> Self {
-        let list = ListGiven::NotYet;
+    pub(super) fn new(
+        trust: Arc<Trust>,
+        asker: Counterpart,
+        address: SocketAddr,
+        updates: HeldBudgets,
+    ) -> Self {
         Self {
             trust,
             asker,
-            address,
-            list,
+            address: address.to_string(),
+            holder: BudgetHolder::of(asker, address.ip()),
+            updates,
+            list: ListGiven::NotYet,
         }
     }
 
@@ -46,30 +74,42 @@ impl Gate {
     }
 
     /// Whether this asker may ask this, and has signed what has to be signed.
-    pub(super) fn check(&self, request: &Request) -> Result<(), Denied> {
+    pub(super) fn check(&self, request: &Request) -> Result<(), Barred> {
         let (trust, from) = (&self.trust, self.address.as_str());
         match request {
             Request::Register(entry) => {
                 let what = format!("registration of {} from {from}", entry.site.host);
                 trust.permits_as(self.asker, &entry.site.host, Deed::Register, &what)?;
-                trust.check_entry(entry, from)
+                self.charge()?;
+                trust.check_entry(entry, from)?;
             }
             Request::Deregister(farewell) => {
                 let what = format!("farewell of {} from {from}", farewell.site);
                 trust.permits_as(self.asker, &farewell.site, Deed::Register, &what)?;
-                trust.check_farewell(farewell, from)
+                self.charge()?;
+                trust.check_farewell(farewell, from)?;
             }
             Request::Accuse(accusation) => {
                 let accuser = &accusation.accuser;
                 let what = format!("accusation by {accuser} from {from}");
                 trust.permits_as(self.asker, accuser, Deed::Accuse, &what)?;
-                trust.check_accusation(accusation, from)
+                self.charge()?;
+                trust.check_accusation(accusation, from)?;
             }
             Request::Search(_) | Request::Query(_) | Request::Accusations | Request::Unknown(_) => {
                 let what = format!("question from {from}");
-                trust.permits(self.asker, Deed::Search, &what).map(|_| ())
+                trust.permits(self.asker, Deed::Search, &what)?;
             }
         }
+        Ok(())
+    }
+
+    /// Takes an update from the budget of its sender.
+    fn charge(&self) -> Result<(), Barred> {
+        let taken = self
+            .updates
+            .with(|updates| updates.take(Clock.now(), &self.holder));
+        taken.map_err(|_| Barred::OverBudget)
     }
 
     /// Signs the answer to a search that asked for it.

@@ -22,6 +22,7 @@ impl Server {
                 own: self.own,
                 trust: Arc::clone(&self.trust),
                 tally: Arc::clone(&self.tally),
+                messages: Arc::clone(&self.messages),
                 events: self.events.clone(),
                 linked: self.linked.subscribe(),
                 random: random.fork(),

@@ -2,19 +2,26 @@
 //!
 //! One batch of lines is under way to the other side at a time. What changes meanwhile is owed, not
 //! queued, so a peer that does not read costs nothing but its own link.
+//!
+//! What the other side says has a budget, which is charged before a signature is verified. Where it
+//! is used up, nothing is read until there is more: the other side then tells each name once, as it
+//! is by then, so nothing is lost.
 
 use std::io;
 use std::sync::Arc;
 
+use levee_net::Clock;
 use levee_registry::LinkId;
 use levee_trust::Deed;
 use levee_wire::mesh::{Message, parse};
 use levee_wire::{LINE_MAX, LineReader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf, split};
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 
-use super::Event;
+use super::budget_holder::BudgetHolder;
 use super::tally::Tally;
+use super::{Event, HeldBudgets};
 use crate::trust::{CommunityStream, Counterpart, Trust};
 
 /// One end of a link after its greeting.
@@ -32,7 +39,12 @@ pub(super) struct Pump {
     pub(super) rest: Vec<u8>,
     pub(super) events: mpsc::Sender<Event>,
     pub(super) outbox: mpsc::Receiver<Vec<u8>>,
+    /// Of what the other side says.
+    pub(super) budget: Budget,
 }
+
+/// One of these budgets.
+pub(super) type Budget = (BudgetHolder, HeldBudgets);
 
 impl Pump {
     /// Runs until either side ends the link, and says why. Dropped half-way, the link is closed.
@@ -48,11 +60,12 @@ impl Pump {
             rest,
             events,
             outbox,
+            budget,
         } = self;
         let (read, write) = split(stream);
         let check = |message: &Message| is_true(&trust, &place, message);
         let why = tokio::select! {
-            why = hear((link, &events, &tally), read, (reader, rest), check) => why,
+            why = hear((link, &events, &tally), read, (reader, rest), (&budget, check)) => why,
             why = say((link, &events, &tally), write, outbox) => why,
             why = expelled(&trust, other, &place) => why,
         };
@@ -104,7 +117,7 @@ async fn hear(
     (link, events, tally): (LinkId, &mpsc::Sender<Event>, &Tally),
     mut stream: ReadHalf<CommunityStream>,
     (mut reader, first): (LineReader, Vec<u8>),
-    check: impl Fn(&Message) -> Believed,
+    (budget, check): (&Budget, impl Fn(&Message) -> Believed),
 ) -> String {
     let mut buffer = first;
     loop {
@@ -119,6 +132,7 @@ async fn hear(
                 Ok(message) => message,
                 Err(error) => return format!("it says what is no message: {error}"),
             };
+            await_turn(budget).await;
             if check(&message) == Believed::No {
                 continue;
             }
@@ -136,6 +150,13 @@ async fn hear(
             }
             Err(error) => return told(&error),
         }
+    }
+}
+
+/// Until the other side may say one more.
+async fn await_turn((holder, budgets): &Budget) {
+    while let Err(wait) = budgets.with(|budgets| budgets.take(Clock.now(), holder)) {
+        sleep(wait).await;
     }
 }
 

@@ -18,6 +18,7 @@ pub(super) struct Tally {
     to_peers: AtomicU64,
     malformed: AtomicU64,
     denied: AtomicU64,
+    too_many_updates: AtomicU64,
     too_many: AtomicU64,
 }
 
@@ -28,6 +29,8 @@ pub(super) enum Reason {
     Malformed,
     /// A closed community does not permit it.
     Denied,
+    /// More updates than one may send, who may send more later.
+    TooManyUpdates,
     /// Too many in a short time.
     TooMany,
 }
@@ -53,6 +56,7 @@ impl Tally {
         let count = match reason {
             Reason::Malformed => &self.malformed,
             Reason::Denied => &self.denied,
+            Reason::TooManyUpdates => &self.too_many_updates,
             Reason::TooMany => &self.too_many,
         };
         add(count, 1);
@@ -72,6 +76,7 @@ impl Tally {
         for (count, refusal) in [
             (&self.malformed, Refusal::Malformed),
             (&self.denied, Refusal::AddressRefused),
+            (&self.too_many_updates, Refusal::TooManyUpdates),
             (&self.too_many, Refusal::TooMany),
         ] {
             let count = count.load(Ordering::Relaxed);

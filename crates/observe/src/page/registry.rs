@@ -208,6 +208,7 @@ fn meaning(code: &str) -> &'static str {
         "409" => "the name is taken by another address",
         "412" => "something newer is known",
         "422" => "from the future: a clock is wrong",
+        "425" => "more updates than one member, or one address, may send",
         "429" => "too many requests in a short time",
         "501" => "an unknown command",
         "503" => "the registry, or the part of this address, is full",
