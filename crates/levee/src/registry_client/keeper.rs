@@ -294,14 +294,17 @@ impl Keeper {
             let until = self.pause();
             let pauses = (until, self.settings.retry_delay_min);
             self.away.note(registry, pauses, error.to_string());
-        } else if matches!(request, Request::Register(_)) {
+        } else if let Request::Register(entry) = request {
             // Who is not taken may still look for others.
             self.refusal = Some(error.to_string());
-            self.offers_from = Some(self.pause());
-            self.held_back_to = match error.is_for_saying_too_much() {
-                true => self.offers_from,
-                false => None,
-            };
+            let mut until = self.pause();
+            self.held_back_to = None;
+            if error.is_for_saying_too_much() {
+                // What was registered before must not end meanwhile.
+                until = until.min(Instant::now() + entry.lifetime / 3);
+                self.held_back_to = Some(until);
+            }
+            self.offers_from = Some(until);
         }
         let contact = match is_refusal {
             true => Contact::Answers,

@@ -235,6 +235,33 @@ fn a_registration_that_was_recorded_or_altered_is_worth_nothing() {
     assert_eq!(stage.rescue_address(RESCUE, ORIGIN, &registry), at);
 }
 
+/// Somebody has the key of a member, whose own server goes on.
+#[test]
+fn a_flood_of_updates_in_the_name_of_one_member_costs_it_no_place_and_others_nothing() {
+    let (stage, registry) = community(&[ORIGIN, RESCUE]);
+    let rescue = starts(&stage, RESCUE, WIDE, &registry);
+    let origin = starts(&stage, ORIGIN, THIN, &registry);
+    origin.face.reaches_words("/candidates", RESCUE);
+    let key = stage.trust(RESCUE);
+    let at = "127.0.0.1:7401".parse().unwrap();
+    let signed = Request::Register(key.signed_entry(offer_of(RESCUE, at)));
+    let forged = signed.to_string().replace(" 9000 ", " 1 ");
+    until("its own server is put off", || {
+        let mut typist = Typist::connects(&key, Channel::Registry, registry.at);
+        // Fewer than what a connection may ask at once.
+        for number in 1..=90 {
+            let told = typist.asks(&format!("{number} {forged}"));
+            let is_refused = told.contains(" 425 ") || told.contains("signature does not fit");
+            assert!(is_refused, "{told}");
+        }
+        rescue.face.now("/registry/refusal").contains("425")
+    });
+    registry.face.reaches_words("/refused", "\"425\":");
+    assert_eq!(origin.face.now("/registry/refusal"), "");
+    rescue.face.reaches("/registry/refusal", "");
+    origin.face.reaches_words("/candidates", RESCUE);
+}
+
 #[test]
 fn a_member_that_was_removed_and_runs_on_is_refused_everywhere() {
     let (stage, registry) = community(&[ORIGIN, RESCUE, THIRD]);
