@@ -312,6 +312,8 @@ fn asked(counts: Counts) -> NameServerStatus {
         updates,
         refused,
         transfers,
+        made_way,
+        turned_away,
     } = counts;
     NameServerStatus {
         answers,
@@ -319,6 +321,8 @@ fn asked(counts: Counts) -> NameServerStatus {
         updates,
         refused,
         transfers,
+        made_way,
+        turned_away,
     }
 }
 

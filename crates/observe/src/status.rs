@@ -165,6 +165,10 @@ pub struct NameServerStatus {
     pub refused: u64,
     /// Copies of the zone that secondaries fetched.
     pub transfers: u64,
+    /// Idle connections by TCP that made way for newcomers.
+    pub made_way: u64,
+    /// Newcomers by TCP who were turned away, since nobody was idle.
+    pub turned_away: u64,
 }
 
 /// What others deliver for a site.

@@ -15,7 +15,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::own_zone::{Carrier, OwnZone, TCP_WAIT, is_update};
-use super::places::{Places, Work};
+use super::places::{Arrival, Places, Work};
 use crate::exchange::{read_message, write_message};
 
 /// Longest question by UDP: updates with many records come by TCP.
@@ -80,12 +80,33 @@ impl OwnZone {
                 sleep(PAUSE).await;
                 continue;
             };
-            let Some(place) = Place::take(&open, asker) else {
+            let Some(place) = self.place(&open, asker) else {
                 continue;
             };
             let zone = self.clone();
             tokio::spawn(async move { zone.serve_connection(stream, asker, place).await });
         }
+    }
+
+    fn place(&self, open: &Open, asker: SocketAddr) -> Option<Place> {
+        let (holder, lost) = oneshot::channel();
+        let network = Network::of(asker.ip());
+        let number = match open.with(|places| places.take(network, holder)) {
+            Arrival::Free(number) => number,
+            Arrival::InPlace(number) => {
+                self.count(|counts| counts.made_way += 1);
+                number
+            }
+            Arrival::Full => {
+                self.count(|counts| counts.turned_away += 1);
+                return None;
+            }
+        };
+        Some(Place {
+            open: Arc::clone(open),
+            number,
+            lost,
+        })
     }
 
     /// Until the asker ends it, is silent for too long, does not read, or makes way while nothing
@@ -140,17 +161,6 @@ struct Place {
 }
 
 impl Place {
-    fn take(open: &Open, asker: SocketAddr) -> Option<Self> {
-        let (holder, lost) = oneshot::channel();
-        let network = Network::of(asker.ip());
-        let number = open.with(|places| places.take(network, holder))?;
-        Some(Self {
-            open: Arc::clone(open),
-            number,
-            lost,
-        })
-    }
-
     /// Waits until the place has gone to somebody else. Dropped half-way, nothing is lost.
     async fn lost(&mut self) {
         // Nothing is ever sent.

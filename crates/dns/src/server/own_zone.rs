@@ -96,6 +96,10 @@ pub struct Counts {
     pub refused: u64,
     /// Whole zones given to secondaries.
     pub transfers: u64,
+    /// Idle connections by TCP that made way for newcomers.
+    pub made_way: u64,
+    /// Newcomers by TCP who were turned away, since nobody was idle.
+    pub turned_away: u64,
 }
 
 /// A zone file that was read and is not in force yet.
@@ -415,7 +419,7 @@ impl OwnZone {
         messages.into_iter().filter_map(sign).collect()
     }
 
-    fn count(&self, change: impl FnOnce(&mut Counts)) {
+    pub(super) fn count(&self, change: impl FnOnce(&mut Counts)) {
         self.0.state.with(|state| change(&mut state.counts));
     }
 

@@ -40,6 +40,17 @@ pub(super) enum Work {
     UnderWay,
 }
 
+/// What became of a newcomer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// It has a free place, under this number.
+    Free(u64),
+    /// It has the place of one who made way.
+    InPlace(u64),
+    /// It has none: nobody is idle who could make way.
+    Full,
+}
+
 #[derive(Debug)]
 struct Taken<H> {
     network: Network,
@@ -64,15 +75,19 @@ impl<H> Default for Places<H> {
 }
 
 impl<H> Places<H> {
-    /// A place for a connection from `network`, under this number; none where nobody can make way.
+    /// A place for a connection from `network`.
     //= RFC 7766 section 6.2.3
-    pub(super) fn take(&mut self, network: Network, holder: H) -> Option<u64> {
+    pub(super) fn take(&mut self, network: Network, holder: H) -> Arrival {
         let is_same = |one: &Taken<H>| one.network == network;
         let same = self.taken.values().filter(|one| is_same(one)).count();
-        if same >= CONNECTIONS_PER_ADDRESS_MAX {
-            drop(self.make_room(is_same)?);
-        } else if self.taken.len() >= CONNECTIONS_MAX {
-            drop(self.make_room(|_| true)?);
+        let is_alone = same >= CONNECTIONS_PER_ADDRESS_MAX;
+        let is_full = is_alone || self.taken.len() >= CONNECTIONS_MAX;
+        let gone = match is_full {
+            true => self.make_room(|one| !is_alone || is_same(one)),
+            false => None,
+        };
+        if is_full && gone.is_none() {
+            return Arrival::Full;
         }
         let number = self.next_event();
         let taken = Taken {
@@ -81,7 +96,10 @@ impl<H> Places<H> {
             holder,
         };
         self.taken.insert(number, taken);
-        Some(number)
+        match gone {
+            Some(_) => Arrival::InPlace(number),
+            None => Arrival::Free(number),
+        }
     }
 
     /// What is being done for connection `number` from now on; false where it has made way.
@@ -132,9 +150,17 @@ mod tests {
     fn full() -> (Places<()>, Vec<u64>) {
         let mut places = Places::default();
         let networks = (0..CONNECTIONS_MAX).map(|one| one / CONNECTIONS_PER_ADDRESS_MAX);
-        let numbers = networks.map(|one| places.take(network(one), ()).unwrap());
+        let numbers = networks.map(|one| match places.take(network(one), ()) {
+            Arrival::Free(number) => number,
+            Arrival::InPlace(_) | Arrival::Full => panic!("there is room"),
+        });
         let numbers = numbers.collect();
         (places, numbers)
+    }
+
+    /// Whether somebody makes way for a newcomer from `network`.
+    fn makes_way(places: &mut Places<()>, network: Network) -> bool {
+        matches!(places.take(network, ()), Arrival::InPlace(_))
     }
 
     #[test]
@@ -145,7 +171,7 @@ mod tests {
         assert!(places.note(numbers[0], Work::None));
         assert!(places.note(numbers[1], Work::UnderWay));
         for gone in &numbers[2..5] {
-            assert!(places.take(network(99), ()).is_some());
+            assert!(makes_way(&mut places, network(99)));
             assert!(!places.note(*gone, Work::UnderWay));
         }
         assert!(places.note(numbers[0], Work::None));
@@ -158,7 +184,7 @@ mod tests {
         places.give_back(numbers[CONNECTIONS_MAX - 1]);
         let own = CONNECTIONS_PER_ADDRESS_MAX..2 * CONNECTIONS_PER_ADDRESS_MAX;
         for number in &numbers[own.clone()] {
-            assert!(places.take(network(1), ()).is_some());
+            assert!(makes_way(&mut places, network(1)));
             assert!(!places.note(*number, Work::None));
         }
         for number in numbers[..own.start].iter().chain(&numbers[own.end..255]) {
@@ -172,11 +198,12 @@ mod tests {
         for number in &numbers {
             assert!(places.note(*number, Work::UnderWay));
         }
-        assert_eq!(places.take(network(99), ()), None);
-        assert_eq!(places.take(network(0), ()), None);
+        assert_eq!(places.take(network(99), ()), Arrival::Full);
+        assert_eq!(places.take(network(0), ()), Arrival::Full);
         assert!(places.note(numbers[7], Work::None));
-        assert!(places.take(network(99), ()).is_some());
+        assert!(makes_way(&mut places, network(99)));
         places.give_back(numbers[8]);
-        assert!(places.take(network(98), ()).is_some());
+        let arrival = places.take(network(98), ());
+        assert!(matches!(arrival, Arrival::Free(_)), "{arrival:?}");
     }
 }

@@ -38,6 +38,22 @@ pub(super) const QUESTIONS: Metric = Metric {
     },
 };
 
+/// Who had no place at our own name server.
+pub(super) const CROWDED: Metric = Metric {
+    name: "levee_dns_crowded_connections_total",
+    kind: Counter,
+    unit: "connections",
+    level: Operator,
+    help: "Connections by TCP to our own name server that were closed for want of places: an idle one that made way for a newcomer, or a newcomer who was turned away because nobody was idle.",
+    labels: &["result"],
+    read: |s, out| {
+        if let Some(asked) = s.dns.as_ref().and_then(|dns| dns.asked) {
+            out.labelled(["made_way"], asked.made_way);
+            out.labelled(["turned_away"], asked.turned_away);
+        }
+    },
+};
+
 /// Changes of the name.
 pub(super) const CHANGES: Metric = Metric {
     name: "levee_dns_changes_total",

@@ -60,6 +60,7 @@ pub(super) const METRICS: &[Metric] = &[
     dns::ENTERED,
     dns::CHANGES,
     dns::QUESTIONS,
+    dns::CROWDED,
     dns::DECLINED,
     Metric {
         name: "levee_link_capacity_bytes_per_second",

@@ -23,13 +23,13 @@ const RECORDS: usize = 5000;
 /// Of each end; the system doubles it.
 const BUFFER_BYTES: u32 = 8192;
 
-/// A name server of a large zone, on real sockets.
-async fn name_server() -> SocketAddr {
+/// A zone with so many records beside its few.
+fn zone(records: usize) -> OwnZone {
     let mut file = "$TTL 30\n@ IN SOA ns admin 7 60 30 3600 5\n@ IN NS ns\nns IN A 192.0.2.53\n\
                     www IN A 192.0.2.1\n"
         .to_owned();
     let text = "x".repeat(200);
-    for number in 0..RECORDS {
+    for number in 0..records {
         file.push_str(&format!("n{number} IN TXT \"{text}\"\n"));
     }
     let zone = OwnZone::new(OwnZoneSettings {
@@ -41,6 +41,12 @@ async fn name_server() -> SocketAddr {
         secondaries: vec![(SECONDARY, 53).into()],
         seed: 1,
     });
+    zone.unwrap()
+}
+
+/// A name server of a large zone, on real sockets.
+async fn name_server() -> (SocketAddr, OwnZone) {
+    let zone = zone(RECORDS);
     let socket = TcpSocket::new_v4().unwrap();
     // Connections have what their listener has.
     socket.set_send_buffer_size(BUFFER_BYTES).unwrap();
@@ -48,8 +54,8 @@ async fn name_server() -> SocketAddr {
     let tcp = socket.listen(1024).unwrap();
     let address = tcp.local_addr().unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    zone.unwrap().serve(udp, tcp);
-    address
+    zone.serve(udp, tcp);
+    (address, zone)
 }
 
 struct Client(TcpStream);
@@ -104,7 +110,7 @@ async fn idlers(server: SocketAddr, count: usize) -> Vec<Client> {
 
 #[tokio::test]
 async fn who_holds_all_places_and_asks_nothing_keeps_nobody_out() {
-    let server = name_server().await;
+    let (server, zone) = name_server().await;
     let mut idlers = idlers(server, CONNECTIONS_MAX).await;
     // This one is as old as the next ones, and has a use for its connection.
     idlers[0].is_answered().await;
@@ -117,6 +123,7 @@ async fn who_holds_all_places_and_asks_nothing_keeps_nobody_out() {
         newcomers.push(newcomer);
         idlers[gone].is_closed().await;
     }
+    assert_eq!(zone.counts().made_way, 2);
     for kept in [0, 3, CONNECTIONS_MAX - 1] {
         idlers[kept].is_answered().await;
     }
@@ -124,7 +131,7 @@ async fn who_holds_all_places_and_asks_nothing_keeps_nobody_out() {
 
 #[tokio::test]
 async fn a_network_that_has_all_its_places_makes_way_for_itself() {
-    let server = name_server().await;
+    let (server, zone) = name_server().await;
     let mut idlers = idlers(server, CONNECTIONS_PER_ADDRESS_MAX + 1).await;
     let mut neighbour = idlers.pop().unwrap();
     let mut newcomer = Client::connects(server, Ipv4Addr::new(127, 0, 1, 1)).await;
@@ -132,11 +139,12 @@ async fn a_network_that_has_all_its_places_makes_way_for_itself() {
     idlers[0].is_closed().await;
     idlers[1].is_answered().await;
     neighbour.is_answered().await;
+    assert_eq!(zone.counts().made_way, 1);
 }
 
 #[tokio::test]
 async fn a_transfer_that_is_under_way_is_not_cut_off() {
-    let server = name_server().await;
+    let (server, zone) = name_server().await;
     let mut secondary = Client::connects(server, SECONDARY).await;
     secondary.is_answered().await;
     let mut idlers = idlers(server, CONNECTIONS_MAX - 1).await;
@@ -156,22 +164,25 @@ async fn a_transfer_that_is_under_way_is_not_cut_off() {
     }
     // The zone, and its SOA at both ends.
     assert_eq!(received.len(), RECORDS + 5);
+    assert_eq!(zone.counts().made_way, 3);
     secondary.is_answered().await;
 }
 
-#[test]
-fn a_network_of_ipv6_has_no_more_connections_than_one_address() {
-    let open = Open::default();
+#[tokio::test]
+async fn a_network_of_ipv6_has_no_more_connections_than_one_address() {
+    let (zone, open) = (zone(0), Open::default());
     let connect = |network: usize, host: usize| {
         let address = format!("[2001:db8:0:{network}::{host}]:53");
-        let place = Place::take(&open, address.parse().unwrap());
+        let place = zone.place(&open, address.parse().unwrap());
         place.filter(|place| place.is_still_ours(Work::UnderWay))
     };
     let most = CONNECTIONS_PER_ADDRESS_MAX;
     let mut places: Vec<_> = (1..=most).map(|host| connect(1, host)).collect();
     assert!(places.iter().all(Option::is_some));
     assert!(connect(1, most + 1).is_none());
+    assert_eq!(zone.counts().turned_away, 1);
     assert!(connect(2, 1).is_some());
     places.pop();
     assert!(connect(1, most + 1).is_some());
+    assert_eq!(zone.counts().made_way, 0);
 }
