@@ -2,7 +2,9 @@
 //!
 //! The Brain never waits: a registration or a search is a task of its own that brings its result
 //! back as an input. At most one of each is under way; what comes meanwhile is done afterwards with
-//! the newest figures, so a registry that hangs cannot pile up work.
+//! the newest figures, so a registry that hangs cannot pile up work. What we offer may change with
+//! each message of a rescue; registries are told of that a few times a second, since each tells all
+//! others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use levee_observe::{AliasNamesStatus, RegistryStatus};
 use levee_vocab::{AliasHttps, ByteRate, WebAddress};
 use levee_wire::registry::Entry;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 
 use crate::dns::AliasNames;
 use crate::https::HttpsPorts;
@@ -22,6 +25,8 @@ use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks, RescueWord};
 
 /// An entry outlives this many missed registrations, so one lost message does not hide a site.
 const LIFETIME_PERIODS: u32 = 3;
+/// From one registration to the next: below the five a second that registries take of a member.
+const OFFER_PAUSE: Duration = Duration::from_millis(250);
 
 /// What a site has to do with its community.
 #[derive(Debug)]
@@ -169,10 +174,9 @@ impl Community {
         let (registry, offer) = (self.registry.clone(), self.offer.clone());
         let under_way = Arc::clone(&self.under_way);
         tokio::spawn(async move {
-            while let Some(free) = under_way.with(|under_way| {
-                under_way.registering = under_way.next.is_some();
-                under_way.next.take()
-            }) {
+            let mut told_at = None;
+            while let Some(free) = next_offer(&under_way, told_at).await {
+                told_at = Some(Instant::now());
                 if let Err(error) = registry.register(offer.entry(free)).await {
                     tracing::debug!(%error, "not registered");
                 }
@@ -201,5 +205,52 @@ impl Community {
             // The Brain task is gone only when the server stops.
             let _ = events.send(input).await;
         });
+    }
+}
+
+/// What to register next, `OFFER_PAUSE` after the last time: the newest figure. None where nothing
+/// is new; then nobody registers any more.
+///
+/// Cancel safety: dropped half-way, nothing is registered any more.
+async fn next_offer(under_way: &Shared<UnderWay>, told_at: Option<Instant>) -> Option<ByteRate> {
+    if let Some(told_at) = told_at {
+        sleep_until(told_at + OFFER_PAUSE).await;
+    }
+    under_way.with(|under_way| {
+        under_way.registering = under_way.next.is_some();
+        under_way.next.take()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_offer_that_changes_all_the_time_is_told_at_once_and_then_four_times_a_second() {
+        let under_way = Arc::new(Shared::new(UnderWay::default()));
+        let offers = |free| ByteRate::from_kilobytes(free);
+        let says = Arc::clone(&under_way);
+        says.with(|under_way| under_way.next = Some(offers(0)));
+        let changing = tokio::spawn(async move {
+            for free in 1..=1000 {
+                sleep(Duration::from_millis(10)).await;
+                says.with(|under_way| under_way.next = Some(offers(free)));
+            }
+        });
+        let (mut told, mut told_at) = (Vec::new(), None);
+        let begun = Instant::now();
+        while let Some(free) = next_offer(&under_way, told_at).await {
+            told_at = Some(Instant::now());
+            told.push((begun.elapsed().as_millis(), free));
+        }
+        assert!(changing.is_finished());
+        assert_eq!(told[0], (0, offers(0)));
+        assert_eq!(told[1].0, 250);
+        assert!(told.len() <= 42, "{told:?}");
+        assert_eq!(told.last().map(|(_, free)| *free), Some(offers(1000)));
+        assert!(!under_way.with(|under_way| under_way.registering));
     }
 }

@@ -95,9 +95,9 @@ impl Default for RegistryServerSettings {
             // A site asks twice in ten seconds; a rescue server asks once for each caller.
             requests_burst: 100,
             requests_per_second: 20,
-            // With the shortest period a site renews once a second, tells a change of its offer in
-            // each control interval, and is told anew by a witness: three. The burst is for what it
-            // says of others after a restart.
+            // A site tells what it offers four times a second at most. The burst is for what it
+            // says of others after a restart, and for two servers of one member while one takes
+            // over from the other.
             updates_of_member: BudgetLimits {
                 burst: 100,
                 per_second: 5,
