@@ -2,10 +2,12 @@
 //! know the word and leaves it out.
 #![allow(clippy::unwrap_used)]
 
-use levee_registry::{
-    Asker, LinkId, Mesh, MeshInput, MeshRules, PrivateAddresses, RegistryLimits, Side,
-};
-use levee_vocab::{Random, Timestamp};
+#[path = "support/inner.rs"]
+mod inner;
+
+use inner::linked;
+use levee_registry::{Asker, LinkId, Mesh, MeshInput, Side};
+use levee_vocab::Timestamp;
 use levee_wire::mesh::{Message, parse};
 use levee_wire::registry::parse_request;
 
@@ -15,13 +17,7 @@ const LINK: LinkId = LinkId(1);
 
 /// A registry with a link to another one.
 fn registry() -> Mesh {
-    let limits = RegistryLimits {
-        private_addresses: PrivateAddresses::Permitted,
-        ..RegistryLimits::default()
-    };
-    let mut mesh = Mesh::new(limits, MeshRules::default(), Random::from_seed(1));
-    let (link, side) = (LINK, Side::Opener);
-    mesh.handle(NOW, MeshInput::LinkOpened { link, side });
+    let mut mesh = linked(LINK, Side::Opener);
     while mesh.next_message(NOW, LINK).is_some() {}
     mesh
 }

@@ -2,13 +2,14 @@
 //! nothing.
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/inner.rs"]
+mod inner;
+
 use std::time::Duration;
 
-use levee_registry::{
-    Asker, Known, LinkId, Mesh, MeshInput, MeshOutput, MeshRules, PrivateAddresses, RegistryLimits,
-    Side,
-};
-use levee_vocab::{HostName, Random, Timestamp};
+use inner::linked;
+use levee_registry::{Asker, Known, LinkId, Mesh, MeshInput, MeshOutput, Side};
+use levee_vocab::{HostName, Timestamp};
 use levee_wire::mesh::parse;
 use levee_wire::registry::{Reply, parse_request};
 
@@ -17,18 +18,6 @@ const LINK: LinkId = LinkId(1);
 
 fn site() -> HostName {
     "www.site.test".parse().unwrap()
-}
-
-/// A registry in a network of its own, with a peer.
-fn mesh() -> Mesh {
-    let limits = RegistryLimits {
-        private_addresses: PrivateAddresses::Permitted,
-        ..RegistryLimits::default()
-    };
-    let mut mesh = Mesh::new(limits, MeshRules::default(), Random::from_seed(1));
-    let (link, side) = (LINK, Side::Acceptor);
-    mesh.handle(Timestamp::ZERO, MeshInput::LinkOpened { link, side });
-    mesh
 }
 
 /// The peer tells at the start of an entry that was signed `age` milliseconds before, for 30 s.
@@ -67,7 +56,7 @@ fn no_peer_ends_a_signed_entry_early_or_makes_it_live_longer() {
         (45_000, "left=25000 owner=10.0.0.1 key=k sig=s", 25),
         (0, "left=3000000 owner=10.0.0.1 key=k sig=s", 30),
     ] {
-        let mut mesh = mesh();
+        let mut mesh = linked(LINK, Side::Acceptor);
         is_told(&mut mesh, age, words);
         assert_eq!(lives(&mut mesh), seconds, "{age} {words}");
     }
@@ -99,7 +88,7 @@ fn no_peer_takes_a_name_from_who_has_signed_for_it() {
     let register = format!("REGISTER www.site.test 80 10.0.0.1 7401 500 30 stamp={CLOCK}");
     let farewell = format!("DEREGISTER www.site.test stamp={CLOCK}");
     let told = |proof| {
-        let mut mesh = mesh();
+        let mut mesh = linked(LINK, Side::Acceptor);
         is_told(&mut mesh, 1, &format!("left=30000 owner=10.0.0.9 {proof}"));
         mesh
     };
