@@ -33,7 +33,8 @@ pub(crate) struct Allocation {
     last_link: u64,
     last_round: Option<u64>,
     need: Need,
-    nobody: Nobody,
+    /// For which needs it was told that nobody is left, since somebody was asked last.
+    nobody_for: BTreeSet<Need>,
     drill: Option<DrillCalls>,
     /// Whom nobody asks again.
     expelled: BTreeSet<HostName>,
@@ -41,7 +42,7 @@ pub(crate) struct Allocation {
 }
 
 /// Whether help is needed, by the last interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     /// No.
     None,
@@ -81,7 +82,7 @@ impl Allocation {
             last_link: 0,
             last_round: None,
             need: Need::None,
-            nobody: Nobody::New,
+            nobody_for: BTreeSet::new(),
             drill: None,
             expelled: BTreeSet::new(),
             random,
@@ -119,9 +120,12 @@ impl Allocation {
         Round::Begun
     }
 
-    /// Nobody is left to ask. Answers whether that is news.
+    /// Nobody is left to ask for what is needed now. Answers whether that is news.
     pub(crate) fn note_nobody_left(&mut self) -> Nobody {
-        std::mem::replace(&mut self.nobody, Nobody::Known)
+        match self.nobody_for.insert(self.need) {
+            true => Nobody::New,
+            false => Nobody::Known,
+        }
     }
 
     /// From now on each candidate is asked once, for a drill that lasts until `ends`.
@@ -152,7 +156,7 @@ impl Allocation {
 
     /// Number for the link to a candidate that is asked.
     pub(crate) fn next_link(&mut self) -> LinkId {
-        self.nobody = Nobody::New;
+        self.nobody_for.clear();
         self.last_link += 1;
         LinkId::Outbound(self.last_link)
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use levee_vocab::{FetchKey, HostName, LinkId, Random, Resource, Timestamp};
 
 use crate::aliases::Aliases;
-use crate::allocation::{Allocation, Nobody};
+use crate::allocation::{Allocation, Need, Nobody};
 use crate::copies::CopyLedger;
 use crate::discovery::{Discovery, Due};
 use crate::help::{GivenRecord, Ledger, Refusals};
@@ -20,7 +20,7 @@ use crate::load::{Load, Pressure};
 use crate::output::Output;
 use crate::parameters::Parameters;
 use crate::plan::CrawlPlan;
-use crate::reason::Reason;
+use crate::reason::{Reason, Wanted};
 use crate::slots::Slots;
 use crate::view::AliasRecord;
 
@@ -210,10 +210,15 @@ impl Desk {
         self.allocation.note_failure(self.now, host, rest);
     }
 
-    /// Says that nobody is left to ask: once until somebody was asked.
+    /// Says that nobody is left to ask for what is needed: once until somebody was asked.
     pub(crate) fn tell_nobody_left(&mut self) {
+        let wanted = match self.allocation.need() {
+            Need::None => return,
+            Need::OneMore => Wanted::Anybody,
+            Need::OneMoreByHttps => Wanted::ByHttps,
+        };
         if self.allocation.note_nobody_left() == Nobody::New {
-            self.explain(Reason::NoCandidate);
+            self.explain(Reason::NoCandidate(wanted));
         }
     }
 

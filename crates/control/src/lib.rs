@@ -75,7 +75,7 @@ pub use plan::{
     CrawlPlan, Destination, HostTable, OriginPhase, OriginRoute, RedirectPlan, RoutePlan, Target,
 };
 pub use purges::{Confirmation, PurgeInput, PurgeOutcome, PurgeOutput, Purges};
-pub use reason::Reason;
+pub use reason::{Reason, Wanted};
 pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,

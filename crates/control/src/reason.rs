@@ -115,7 +115,7 @@ pub enum Reason {
         why: DrillEnd,
     },
     /// Nobody is left to ask.
-    NoCandidate,
+    NoCandidate(Wanted),
     /// Help is asked for before the load asks for it.
     CallingEarly {
         /// The hottest resource.
@@ -160,6 +160,28 @@ pub enum Reason {
         /// Over this time.
         elapsed: Duration,
     },
+}
+
+/// Who is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Whoever has room.
+    Anybody,
+    /// Who answers by HTTPS: others help with the visitors by HTTP.
+    ByHttps,
+}
+
+/// That nobody of them is left.
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anybody => "nobody is left to ask for help",
+            Self::ByHttps => {
+                "visitors by HTTPS need help of their own, and nobody who may answer by it is \
+                 left to ask"
+            }
+        })
+    }
 }
 
 /// A plain sentence, as the status page and the log show it.
@@ -213,7 +235,7 @@ impl fmt::Display for Reason {
             | Self::DrillRefused { .. }
             | Self::DrillJoined { .. }
             | Self::DrillEnded { .. } => self.write_drills(f),
-            Self::NoCandidate => f.write_str("nobody is left to ask for help"),
+            Self::NoCandidate(wanted) => wanted.fmt(f),
             Self::CallingEarly { .. }
             | Self::Copying { .. }
             | Self::RedirectingResource { .. }
@@ -274,7 +296,7 @@ impl Reason {
             | Self::DrillRefused { .. }
             | Self::DrillJoined { .. }
             | Self::DrillEnded { .. }
-            | Self::NoCandidate
+            | Self::NoCandidate(_)
             | Self::Refusing { .. } => Ok(()),
         }
     }
@@ -310,7 +332,7 @@ impl Reason {
             | Self::RedirectingResource { .. }
             | Self::ServedHere { .. }
             | Self::CopyRefused { .. }
-            | Self::NoCandidate
+            | Self::NoCandidate(_)
             | Self::Refusing { .. } => Ok(()),
         }
     }

@@ -6,7 +6,7 @@ mod fixtures;
 
 use fixtures::*;
 use levee_control::{Brain, Candidate, Input, Output, PhaseName, ShutdownCause, Visitors};
-use levee_vocab::{AliasHttps, LinkId};
+use levee_vocab::{AliasHttps, ByteRate, LinkId};
 
 const PLAIN: &str = "www.plain.example";
 const SECURE: &str = "www.secure.example";
@@ -85,6 +85,17 @@ impl Site {
         }
         self.tell(input);
         link
+    }
+
+    /// The helper is still there.
+    fn beats(&mut self, link: LinkId) {
+        let rate = ByteRate::from_kilobytes(400);
+        let carried = None;
+        self.tell(Input::RateReceived {
+            link,
+            rate,
+            carried,
+        });
     }
 
     fn lets_go(&self, link: LinkId) -> bool {
@@ -189,6 +200,42 @@ fn who_cannot_be_redirected_to_the_only_helper_is_helped_by_another() {
             assert_eq!(site.asked(), None, "there is room for them now");
         }
     }
+}
+
+/// Once for each of them, however long it lasts, and until somebody was asked again.
+#[test]
+fn whom_nobody_is_found_for_is_told() {
+    let told = |site: &Site| {
+        let decisions = site.decisions();
+        let count = |what: &str| decisions.matches(what).count();
+        (
+            count("visitors by HTTPS need help"),
+            count("ask for help\n"),
+        )
+    };
+    let mut site = Site::told(Visitors::Both, &[(PLAIN, AliasHttps::No)]);
+    let plain = site.accepts(PLAIN);
+    site.interval_with(900, 400);
+    assert_eq!(told(&site), (0, 0), "few come by HTTPS");
+    site.beats(plain);
+    site.interval_with(900, 600);
+    site.interval_with(900, 600);
+    assert_eq!(told(&site), (1, 0), "{}", site.decisions());
+    // What the helper can take is 400 kB/s, so now those by HTTP need another one as well.
+    for _ in 0..2 {
+        site.beats(plain);
+        site.second += 1;
+        site.tell(Input::IntervalEnded(with_redirects(own(900), plain, 399)));
+        site.interval_with(900, 600);
+    }
+    assert_eq!(told(&site), (1, 1), "{}", site.decisions());
+    site.tell(Input::CandidatesFound(vec![candidate(SECURE, 500)]));
+    let secure = site.accepts(SECURE);
+    site.tell(Input::ShutdownReceived { link: secure });
+    site.tell(Input::CandidatesFound(Vec::new()));
+    site.beats(plain);
+    site.interval_with(900, 600);
+    assert_eq!(told(&site), (2, 1), "{}", site.decisions());
 }
 
 /// Older versions do not say beforehand what they have.

@@ -436,7 +436,7 @@ fn tell(reason: &Reason) {
         | Reason::Copying { .. }
         | Reason::RedirectingResource { .. }
         | Reason::ServedHere { .. } => tracing::info!("{reason}"),
-        Reason::NoCandidate
+        Reason::NoCandidate(_)
         | Reason::OriginDied { .. }
         | Reason::Refusing { .. }
         | Reason::CameBack { .. } => {

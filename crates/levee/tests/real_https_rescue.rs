@@ -28,31 +28,46 @@ fn levee(folder: &Path, arguments: &[&str]) -> Program {
     Program::start(command.current_dir(folder).args(arguments))
 }
 
+/// The control interval of all members. One that says nothing for two and a half is dead to the
+/// others, and on a busy machine a process may have to wait for longer than a quarter of a second.
+#[derive(Clone, Copy)]
+enum Pace {
+    /// Many changes in a short time.
+    Brisk,
+    /// Nobody is lost.
+    Steady,
+}
+
 /// Settings of a member of the community whose registry has this port.
-fn settings_of(site: &str, port: u16, more: &str) -> String {
+fn settings_of(pace: Pace, site: &str, port: u16, more: &str) -> String {
+    let interval = match pace {
+        Pace::Brisk => "100 ms",
+        Pace::Steady => "1 s",
+    };
     format!(
         "[site]\nname = \"{site}\"\nlisten = [\"127.0.0.1:0\"]\nfolder = \"public\"\n\
          [community]\nregistry = \"127.0.0.1:{port}\"\naddress = \"127.0.0.1\"\n\
          rescue_listen = \"127.0.0.1:0\"\nallow_private = true\n\
          alias_domain = \"aliases.localhost\"\n\
-         [rescue]\ninterval = \"100 ms\"\nregistry_period = \"1 s\"\n\
+         [rescue]\ninterval = \"{interval}\"\nregistry_period = \"1 s\"\n\
          [admin]\nlisten = \"127.0.0.1:0\"\n{more}"
     )
 }
 
-/// An origin on a narrow link, somebody who can help, and their community.
-struct Community {
+/// HTTPS by the certificate that each server here has.
+const TLS: &str = "[tls]\nlisten = [\"127.0.0.1:0\"]\n\
+                   certificate = \"ours/site.localhost.pem\"\n\
+                   key = \"ours/site.localhost.key\"\n";
+
+/// A folder with a page and a certificate, and a registry that nobody knows yet.
+struct Place {
+    pace: Pace,
     folder: tempfile::TempDir,
-    origin: Program,
-    rescue: Program,
-    /// Offers more, and has no HTTPS.
-    plain: Program,
     registry: Program,
 }
 
-impl Community {
-    /// With an origin on a link like this.
-    fn start(rate: &str) -> Self {
+impl Place {
+    fn lay(pace: Pace) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let names = ["site.localhost", "*.aliases.localhost"];
@@ -77,34 +92,65 @@ impl Community {
         std::fs::write(at("public/module.js"), module).unwrap();
         let list = ["registry", "--listen", "127.0.0.1:0", "--allow-private"];
         let registry = levee(folder.path(), &list);
-        let port = registry.port("127.0.0.1:");
-        let tls = "[tls]\nlisten = [\"127.0.0.1:0\"]\ncertificate = \"ours/site.localhost.pem\"\n\
-                   key = \"ours/site.localhost.key\"\nredirect = true\n";
-        let settings = |name: &str, site: &str, more: &str| {
-            let text = settings_of(site, port, more);
-            std::fs::write(at(name), text).unwrap();
-        };
-        settings(
-            "rescue.toml",
-            "other.localhost",
-            &format!("[link]\nrate = \"50 MB/s\"\n{tls}"),
-        );
-        let larger = "[link]\nrate = \"80 MB/s\"\n";
-        settings("plain.toml", "plain.localhost", larger);
-        settings(
-            "origin.toml",
-            "site.localhost",
-            &format!("[link]\nrate = \"{rate}\"\n[integrity]\nsampling = \"100 ms\"\n{tls}"),
-        );
-        let rescue = levee(folder.path(), &["serve", "-c", "rescue.toml"]);
-        let plain = levee(folder.path(), &["serve", "-c", "plain.toml"]);
-        let origin = levee(folder.path(), &["serve", "-c", "origin.toml"]);
         Self {
+            pace,
             folder,
+            registry,
+        }
+    }
+
+    /// Starts a member with these settings beside its own.
+    fn serve(&self, file: &str, site: &str, more: &str) -> Program {
+        let port = self.registry.port("127.0.0.1:");
+        let text = settings_of(self.pace, site, port, more);
+        std::fs::write(self.folder.path().join(file), text).unwrap();
+        levee(self.folder.path(), &["serve", "-c", file])
+    }
+
+    /// Who can help, and has HTTPS.
+    fn serve_rescue(&self) -> Program {
+        let more = format!("[link]\nrate = \"50 MB/s\"\n{TLS}redirect = true\n");
+        self.serve("rescue.toml", "other.localhost", &more)
+    }
+
+    /// Who can help, offers more, and has no HTTPS.
+    fn serve_plain(&self) -> Program {
+        let more = "[link]\nrate = \"80 MB/s\"\n";
+        self.serve("plain.toml", "plain.localhost", more)
+    }
+
+    /// An origin on a link like this; `tls` is what is set for HTTPS.
+    fn serve_origin(&self, rate: &str, tls: &str) -> Program {
+        let more = format!("[link]\nrate = \"{rate}\"\n[integrity]\nsampling = \"100 ms\"\n{tls}");
+        self.serve("origin.toml", "site.localhost", &more)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("ours/root.pem")
+    }
+}
+
+/// An origin on a narrow link, somebody who can help, and their community.
+struct Community {
+    place: Place,
+    origin: Program,
+    rescue: Program,
+    /// Offers more, and has no HTTPS.
+    plain: Program,
+}
+
+impl Community {
+    /// With an origin on a link like this.
+    fn start(pace: Pace, rate: &str) -> Self {
+        let place = Place::lay(pace);
+        let rescue = place.serve_rescue();
+        let plain = place.serve_plain();
+        let origin = place.serve_origin(rate, &format!("{TLS}redirect = true\n"));
+        Self {
+            place,
             origin,
             rescue,
             plain,
-            registry,
         }
     }
 
@@ -120,7 +166,7 @@ impl Community {
     }
 
     fn root(&self) -> PathBuf {
-        self.folder.path().join("ours/root.pem")
+        self.place.root()
     }
 
     /// What the origin tells of itself.
@@ -150,7 +196,7 @@ impl Community {
                       | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary \
                       | openssl base64";
         let output = Command::new("sh")
-            .current_dir(self.folder.path())
+            .current_dir(self.place.folder.path())
             .args(["-c", script])
             .output()
             .unwrap();
@@ -207,10 +253,9 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn come(community: &Community) -> Self {
+    // It must not hold the servers: they end when the test does.
+    fn come(root: PathBuf, url: String) -> Self {
         let is_over = Arc::<AtomicBool>::default();
-        // It must not hold the servers: they end when the test does.
-        let (root, url) = (community.root(), community.url());
         let told = "%{http_code} %{redirect_url}";
         let ends = Arc::clone(&is_over);
         let come = move || {
@@ -237,9 +282,9 @@ impl Drop for Crowd {
 
 #[test]
 fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
-    let community = Community::start("100 kB/s");
+    let community = Community::start(Pace::Brisk, "100 kB/s");
     community.meet();
-    let crowd = Crowd::come(&community);
+    let crowd = Crowd::come(community.root(), community.url());
     let alias = community.alias_port();
     let began = Instant::now();
     // A visitor who follows gets the page from the alias, and believes its certificate.
@@ -293,11 +338,11 @@ fn a_crowd_by_https_is_carried_under_the_certificate_of_who_carries_it() {
 fn a_test_that_fails_in_a_crowd_leaves_no_server_behind() {
     let servers = Mutex::new(Vec::new());
     let failed = catch_unwind(|| {
-        let community = Community::start("100 kB/s");
+        let community = Community::start(Pace::Brisk, "100 kB/s");
         let programs = [&community.origin, &community.rescue, &community.plain];
         let pids = programs.map(|program| program.process.id());
         servers.lock().unwrap().extend(pids);
-        let _crowd = Crowd::come(&community);
+        let _crowd = Crowd::come(community.root(), community.url());
         resume_unwind(Box::new("an assertion fails"));
     });
     assert!(failed.is_err());
@@ -309,18 +354,101 @@ fn a_test_that_fails_in_a_crowd_leaves_no_server_behind() {
     }
 }
 
+/// Waits until `is_so` of what the server tells of itself.
+fn wait_until(server: &Program, is_so: impl Fn(&serde_json::Value) -> bool) {
+    let began = Instant::now();
+    loop {
+        let status = Community::status_of(server);
+        if is_so(&status) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{status}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// Who helps the server, as its status has it.
+fn helpers(status: &serde_json::Value) -> Vec<String> {
+    let helpers = status["rescue_servers"].as_array().unwrap();
+    let mut helpers: Vec<_> = helpers.iter().map(|one| one["site"].to_string()).collect();
+    helpers.sort();
+    helpers
+}
+
+/// Visits until somebody gets the page from an alias at this port.
+fn visit_until_served(root: &Path, url: &str, port: u16) {
+    let began = Instant::now();
+    let alias = format!(".aliases.localhost:{port}/ 16");
+    loop {
+        let told = "%{http_code} %{url_effective} %{size_download}";
+        let got = curl(root, url, told, &["--location"]);
+        if got.starts_with("200 ") && got.contains(&alias) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{got}");
+    }
+}
+
+/// Both kinds of visitors come, and the first who helps cannot have those by HTTPS: the origin says
+/// whom it looks for, takes who joins later, and keeps the first for the others.
+#[test]
+fn visitors_by_https_are_sent_to_who_joins_after_one_without_it() {
+    let place = Place::lay(Pace::Steady);
+    let plain = place.serve_plain();
+    let origin = place.serve_origin("100 kB/s", TLS);
+    let url = |scheme: &str| {
+        let begin = format!("{scheme}://site.localhost:");
+        format!("{begin}{}/", origin.port(&begin))
+    };
+    let helps = |status: &serde_json::Value, sites: &[&str]| {
+        let helpers = helpers(status);
+        let is_it = |(helper, site): (&String, &&str)| helper.contains(site);
+        helpers.len() == sites.len() && helpers.iter().zip(sites).all(is_it)
+    };
+    wait_until(&origin, |status| {
+        status["candidates"].to_string().contains("plain.localhost")
+    });
+    let by_http = Crowd::come(place.root(), url("http"));
+    wait_until(&origin, |status| helps(status, &["plain.localhost"]));
+    let plain_port = plain.port("http://plain.localhost:");
+    visit_until_served(&place.root(), &url("http"), plain_port);
+
+    let by_https = Crowd::come(place.root(), url("https"));
+    let looked_for = "visitors by HTTPS need help of their own";
+    wait_until(&origin, |status| {
+        status["decisions"].to_string().contains(looked_for)
+    });
+    assert!(helps(&Community::status_of(&origin), &["plain.localhost"]));
+
+    let rescue = place.serve_rescue();
+    let rescue_port = rescue.port("https://other.localhost:");
+    visit_until_served(&place.root(), &url("https"), rescue_port);
+    wait_until(&origin, |status| {
+        helps(status, &["other.localhost", "plain.localhost"])
+    });
+    visit_until_served(&place.root(), &url("http"), plain_port);
+    assert!(!decided(&origin, "rescue with plain.localhost ended"));
+
+    // Nobody who came by HTTPS was sent anywhere else.
+    let at = format!(".aliases.localhost:{rescue_port}/");
+    for visit in by_https.leave() {
+        let place = visit.split(' ').nth(1).unwrap_or_default();
+        let is_it = place.starts_with("https://") && place.ends_with(&at);
+        assert!(place.is_empty() || is_it, "{visit}");
+    }
+    by_http.leave();
+}
+
 /// Nobody is sent to HTTPS then, so whoever offers most can help, with or without it.
 #[test]
 fn before_the_first_certificate_comes_visitors_by_http_are_helped() {
-    let community = Community::start("5 MB/s");
+    let community = Community::start(Pace::Steady, "5 MB/s");
     // Its certificate never comes: nobody listens there.
     let more = "[link]\nrate = \"100 kB/s\"\n\
                 [tls]\nlisten = [\"127.0.0.1:0\"]\nredirect = true\n\
                 [acme]\nagree = true\ndirectory = \"https://127.0.0.1:1/directory\"\n\
                 [state]\nfolder = \"state\"\n";
-    let text = settings_of("young.test", community.registry.port("127.0.0.1:"), more);
-    std::fs::write(community.folder.path().join("young.toml"), text).unwrap();
-    let young = levee(community.folder.path(), &["serve", "-c", "young.toml"]);
+    let young = community.place.serve("young.toml", "young.test", more);
     let port = young.port("http://young.test:");
     let url = format!("http://young.test:{port}/");
     let found = format!("young.test:{port}:127.0.0.1");
@@ -350,7 +478,7 @@ fn before_the_first_certificate_comes_visitors_by_http_are_helped() {
 fn drill(community: &Community, more: &[&str]) -> (bool, String, String) {
     let admin = community.origin.port("admin http://127.0.0.1:");
     let output = Command::new(env!("CARGO_BIN_EXE_levee"))
-        .current_dir(community.folder.path())
+        .current_dir(community.place.folder.path())
         .args(["drill", "--json", "--rate", "20", "--time", "1s", "--admin"])
         .arg(format!("127.0.0.1:{admin}"))
         .args(more)
@@ -366,7 +494,7 @@ fn drill(community: &Community, more: &[&str]) -> (bool, String, String) {
 
 #[test]
 fn a_drill_goes_by_https_where_visitors_do() {
-    let community = Community::start("5 MB/s");
+    let community = Community::start(Pace::Steady, "5 MB/s");
     let (_, _, complaint) = drill(&community, &["--ca", "origin.toml"]);
     assert!(complaint.contains("no certificate in it"), "{complaint}");
     let (_, _, complaint) = drill(&community, &[]);

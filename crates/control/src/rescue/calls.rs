@@ -124,9 +124,7 @@ impl Calls {
         let choice = desk.allocation.choose(desk.now, &desk.parameters, &taken);
         let Some(candidate) = choice else {
             if self.0.is_empty() {
-                // With HTTPS nobody may ever be: others go on helping.
-                let is_needed = desk.allocation.need() == Need::OneMore;
-                if is_needed && desk.allocation.drill_ends().is_none() {
+                if desk.allocation.drill_ends().is_none() {
                     desk.tell_nobody_left();
                 }
                 desk.search_in_need();

@@ -111,7 +111,7 @@ impl Ledger {
             | Reason::DrillBegan { .. }
             | Reason::DrillRefused { .. }
             | Reason::DrillJoined { .. }
-            | Reason::NoCandidate
+            | Reason::NoCandidate(_)
             | Reason::CallingEarly { .. }
             | Reason::Copying { .. }
             | Reason::RedirectingResource { .. }

@@ -183,6 +183,6 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::RedirectingResource { .. }
         | Reason::ServedHere { .. }
         | Reason::CopyRefused { .. }
-        | Reason::NoCandidate => Some(reason.to_string()),
+        | Reason::NoCandidate(_) => Some(reason.to_string()),
     }
 }
