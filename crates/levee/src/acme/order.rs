@@ -97,7 +97,7 @@ impl Client<'_> {
         let created = with_fresh_nonce!(create());
         let (account, credentials) = created.map_err(|error| self.told(&error))?;
         // Four texts always have a JSON form.
-        let text = serde_json::to_vec(&credentials).unwrap_or_default();
+        let text = serde_json::to_string(&credentials).unwrap_or_default();
         let place = directory.clone();
         self.write(move |store| store.keep_account(&place, &text))
             .await?;

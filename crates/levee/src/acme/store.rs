@@ -12,9 +12,9 @@
 //! fails, the old one is there or the new one. Nobody but the user who runs the server may read
 //! them.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::name::CertificateName;
-use crate::state::way_out;
+use crate::state::{Readers, replace, way_out};
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ impl CertificateStore {
         (key, chain): (&str, &str),
     ) -> Result<(), StoreError> {
         let text = format!("{}\n{}\n", key.trim_end(), chain.trim_end());
-        self.replace(&self.path(name, "pem"), text.as_bytes())
+        self.replace(&self.path(name, "pem"), &text)
     }
 
     /// The order for `name` that is under way at `directory`. What cannot be read or used is as
@@ -197,7 +197,7 @@ impl CertificateStore {
         order: &PendingOrder,
     ) -> Result<(), StoreError> {
         // Three texts always have a JSON form.
-        let text = serde_json::to_vec(order).unwrap_or_default();
+        let text = serde_json::to_string(order).unwrap_or_default();
         self.replace(&self.path(name, ORDER), &text)
     }
 
@@ -238,7 +238,7 @@ impl CertificateStore {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep_account(&self, directory: &str, text: &[u8]) -> Result<(), StoreError> {
+    pub fn keep_account(&self, directory: &str, text: &str) -> Result<(), StoreError> {
         self.replace(&self.account_path(directory), text)
     }
 
@@ -269,7 +269,7 @@ impl CertificateStore {
     /// When they cannot be written; what was written before is still there then.
     pub fn keep_records(&self, records: &[ShownRecord]) -> Result<(), StoreError> {
         // Pairs of texts always have a JSON form.
-        let text = serde_json::to_vec(records).unwrap_or_default();
+        let text = serde_json::to_string(records).unwrap_or_default();
         self.replace(&self.folder.join(RECORDS), &text)
     }
 
@@ -287,21 +287,8 @@ impl CertificateStore {
         self.folder.join(format!("account-{place}.json"))
     }
 
-    fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-        let fresh = path.with_extension("new");
-        let write = || -> io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&fresh)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&fresh, path)?;
-            File::open(&self.folder)?.sync_all()
-        };
-        let written = self.writing.with(|()| write());
+    fn replace(&self, path: &Path, text: &str) -> Result<(), StoreError> {
+        let written = self.writing.with(|()| replace(path, text, Readers::Owner));
         written.map_err(|cause| StoreError::Write {
             path: path.into(),
             cause,

@@ -59,12 +59,7 @@ impl Settings {
         acme.zones = records.zones();
         if acme.choice == NameChoice::Ours {
             let names = default_names([&self.site.name], &self.site.also, &records);
-            acme.names.clear();
-            for name in names.filter_map(|(_, name)| name.parse().ok()) {
-                if !acme.names.contains(&name) {
-                    acme.names.push(name);
-                }
-            }
+            acme.names = each_once(names.filter_map(|(_, name)| name.parse().ok()));
         }
     }
 }
@@ -232,15 +227,22 @@ fn names(
             ("acme.agree", default_names(&site, &also, records).collect())
         }
     };
-    let mut names: Vec<CertificateName> = Vec::new();
-    for (source, text) in wanted {
-        match text.parse() {
-            Ok(name) if names.contains(&name) => {}
-            Ok(name) => names.push(name),
-            Err(flaw) if source == setting => {
-                complain(setting, format!("{setting}: `{text}`: {flaw}"));
-            }
-            Err(flaw) => complain(setting, format!("{setting}: {source} `{text}`: {flaw}")),
+    each_once(wanted.into_iter().filter_map(|(source, text)| {
+        let named = match source == setting {
+            true => String::new(),
+            false => format!("{source} "),
+        };
+        let flawed = |flaw| complain(setting, format!("{setting}: {named}`{text}`: {flaw}"));
+        text.parse().map_err(flawed).ok()
+    }))
+}
+
+/// A certificate for each name is enough.
+fn each_once(all: impl Iterator<Item = CertificateName>) -> Vec<CertificateName> {
+    let mut names = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names
