@@ -362,6 +362,69 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_cannot_be_bound_is_told() {
+        let listen = |setting: &str, path: &Path| {
+            let text = format!(
+                "{SITE}{setting} = [\"127.0.0.1:0\", \"unix:{}\"]\n",
+                path.display()
+            );
+            Stage::new(&text)
+        };
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("file"), "").unwrap();
+        let cases = [
+            (Path::new("/proc/levee.sock"), "/proc cannot be written: "),
+            (&place.path().join("a/b/levee.sock"), "/a/b; make it"),
+            (
+                &place.path().join("file"),
+                "/file is no socket; move it away",
+            ),
+            (
+                &place.path().join("file/sock"),
+                "/file is no folder; move it",
+            ),
+        ];
+        let tls = "[tls]\ncertificate = \"c\"\nkey = \"k\"\nlisten";
+        for (path, why) in cases {
+            let told = listen("listen", path).told().unwrap_err();
+            assert!(told.contains("levee.toml: line 4: site.listen: "), "{told}");
+            assert!(told.contains(why), "{told}");
+            let told = listen(tls, path).told().unwrap_err();
+            assert!(told.contains("levee.toml: line 7: tls.listen: "), "{told}");
+            assert!(told.contains(why), "{told}");
+        }
+        let missing = listen("listen", &place.path().join("run/levee.sock"));
+        let told = missing.told().unwrap();
+        assert!(told.contains("warning: line 4: site.listen: "), "{told}");
+        assert!(told.contains("/run; make it, unless"), "{told}");
+        // Nobody has a right to that folder, root neither.
+        let told = listen("listen", Path::new("/dev/pts/levee.sock")).told();
+        let told = told.unwrap();
+        assert!(told.contains("warning: line 4: site.listen: "), "{told}");
+        assert!(told.contains("/dev/pts cannot be written: "), "{told}");
+    }
+
+    /// Most often by the server whose settings are checked.
+    #[test]
+    fn a_socket_that_is_bound_already_is_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("levee.sock");
+        let text = format!(
+            "{SITE}listen = [\"127.0.0.1:0\", \"unix:{}\"]\n",
+            path.display()
+        );
+        let stage = Stage::new(&text);
+        let is_good = || stage.told().unwrap().ends_with("good, site www.a.example");
+        assert!(is_good());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        let bound = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(is_good());
+        std::os::unix::net::UnixStream::connect(&path).unwrap();
+        drop(bound);
+        assert!(is_good(), "its file is replaced at the next start");
+    }
+
+    #[test]
     fn an_access_log_that_can_be_written_is_left_as_it_is() {
         let stage = Stage::new(&format!("{SITE}[log]\naccess = \"access.log\"\n"));
         stage.told().unwrap();

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::SystemTime;
 
 use rustix::fs::{Access, access};
 
+use levee_net::ListenAddress;
 use levee_observe::LogTarget;
 
 use super::Findings;
@@ -34,6 +35,14 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
         );
         findings.complain("site.folder", text);
     }
+    let https = settings.tls.iter().flat_map(|tls| &tls.listen);
+    let https = https.map(|address| ("tls.listen", address));
+    let http = settings.site.listen.iter();
+    for (setting, address) in http.map(|address| ("site.listen", address)).chain(https) {
+        if let ListenAddress::Unix(path) = address {
+            socket((setting, path), findings);
+        }
+    }
     if let LogTarget::File(path) = &settings.log.access {
         access_log(path, findings);
     }
@@ -46,9 +55,48 @@ pub(super) fn look(settings: &Settings, findings: &mut Findings<'_>) {
     }
 }
 
+/// A socket of the file system at which we are to listen. Whether somebody does so now is not
+/// looked at: most often it is the server whose settings these are.
+fn socket((setting, path): (&str, &Path), findings: &mut Findings<'_>) {
+    let folder = folder_of(path);
+    let (shown, around) = (path.display(), folder.display());
+    // That of a server that has ended is replaced.
+    let is_taken = fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket());
+    if is_taken {
+        let text = format!("{setting}: {shown} is no socket; move it away, or name another place");
+        findings.complain(setting, text);
+    } else if may_come_with_the_service(folder) {
+        let text = format!(
+            "{setting}: there is no folder {around}; make it, unless the service manager does, as \
+             systemd by RuntimeDirectory="
+        );
+        findings.warn(setting, text);
+    } else if !folder.exists() {
+        let text =
+            format!("{setting}: {shown} cannot be made: there is no folder {around}; make it");
+        findings.complain(setting, text);
+    } else if let Err(error) = make_file(folder)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        // systemd opens it as root, and hands it over.
+        let text = format!(
+            "{setting}: {shown} cannot be made, unless the service manager opens it: {around} \
+             cannot be written: {error}; {WAY_OUT}"
+        );
+        findings.warn(setting, text);
+    } else if let Some(why) = takes_no_files(folder) {
+        findings.complain(setting, format!("{setting}: {shown} cannot be made: {why}"));
+    }
+}
+
+/// Whether `folder` is missing, and would be the only one of those that lead there.
+fn may_come_with_the_service(folder: &Path) -> bool {
+    !folder.exists() && folder_of(folder).is_dir()
+}
+
 fn access_log(path: &Path, findings: &mut Findings<'_>) {
     let folder = folder_of(path);
-    if !folder.exists() && folder_of(folder).is_dir() {
+    if may_come_with_the_service(folder) {
         let text = format!(
             "{ACCESS_LOG}: there is no folder {}; make it, unless the service manager does, as \
              systemd by LogsDirectory=",
