@@ -2,16 +2,54 @@
 //!
 //! A rescue server tells its alias and its address. Visitors go by the name, so the name is what
 //! counts for whoever wants to know where they go: before they are sent there, and when one looks
-//! at what they get.
+//! at what they get. The link to the rescue server looks the name up, once for both.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use levee_net::Shared;
 use levee_registry::PrivateAddresses;
-use levee_vocab::WebAddress;
+use levee_vocab::{LinkId, WebAddress};
 use tokio::time::timeout;
 
 use crate::rescue_link::{AddressBook, may_be_at};
+
+/// Where the aliases of our rescue servers lead, as the links to them found last. Cheap to clone,
+/// all clones know the same.
+#[derive(Clone, Debug, Default)]
+pub struct AliasPlaces(Arc<Shared<BTreeMap<LinkId, Weak<AliasPlace>>>>);
+
+/// Where one of them leads. Known for as long as whoever looks it up holds this.
+#[derive(Debug, Default)]
+pub(crate) struct AliasPlace(Shared<Vec<IpAddr>>);
+
+impl AliasPlaces {
+    /// The addresses to which the alias of the rescue server at `link` leads. None where nobody can
+    /// tell, or where the link has ended.
+    pub fn of(&self, link: LinkId) -> Vec<IpAddr> {
+        let place = self.0.with(|places| places.get(&link)?.upgrade());
+        place.map_or_else(Vec::new, |place| place.0.with(|found| found.clone()))
+    }
+
+    /// The place of the alias that was offered at `link`, not known yet.
+    pub(crate) fn open(&self, link: LinkId) -> Arc<AliasPlace> {
+        let place = Arc::default();
+        self.0.with(|places| {
+            places.retain(|_, place| place.strong_count() > 0);
+            places.insert(link, Arc::downgrade(&place));
+        });
+        place
+    }
+}
+
+impl AliasPlace {
+    /// That is where it leads now.
+    pub(crate) fn note(&self, found: &[IpAddr]) {
+        self.0.with(|known| found.clone_into(known));
+    }
+}
 
 /// The addresses that visitors of `alias` may come to, where the server behind it says that it is
 /// at `told`. None where nobody can tell now, and where the name leads home whatever DNS says.

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::dns::AliasNames;
 use crate::https::HttpsPorts;
 use crate::registry_client::{Directory, RegistryClient};
-use crate::rescue_link::{Obeyed, PurgeLine, RescueLinks, RescueWord};
+use crate::rescue_link::{AliasPlaces, Obeyed, PurgeLine, RescueLinks, RescueWord};
 
 /// An entry outlives this many missed registrations, so one lost message does not hide a site.
 const LIFETIME_PERIODS: u32 = 3;
@@ -129,6 +129,11 @@ impl Community {
     /// How to have our rescue servers purge.
     pub fn purge_line(&self) -> PurgeLine {
         self.links.purge_line()
+    }
+
+    /// Where the aliases of our rescue servers lead.
+    pub fn alias_places(&self) -> AliasPlaces {
+        self.links.alias_places()
     }
 
     /// Where members tell each other what they have seen.

@@ -34,6 +34,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+pub use crate::alias_name::AliasPlaces;
 use crate::https::HttpsPorts;
 pub use caller::AddressBook;
 pub(crate) use caller::may_be_at;
@@ -113,6 +114,7 @@ pub struct RescueLinks {
     orders: mpsc::Sender<Order>,
     refusals: Refusals,
     purge_line: PurgeLine,
+    alias_places: AliasPlaces,
     task: JoinHandle<()>,
 }
 
@@ -187,6 +189,7 @@ impl RescueLinks {
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let refusals = Refusals::default();
         let purge_line = PurgeLine::start(orders.downgrade());
+        let alias_places = AliasPlaces::default();
         let context = link_task::Context {
             purge_line: purge_line.clone(),
             refusals: refusals.clone(),
@@ -194,6 +197,7 @@ impl RescueLinks {
             origin_purge,
             settings: Arc::new(settings),
             address_book: community.address_book,
+            alias_places: alias_places.clone(),
             trust: community.trust,
             charge,
             events,
@@ -204,6 +208,7 @@ impl RescueLinks {
             orders,
             refusals,
             purge_line,
+            alias_places,
             task,
         }
     }
@@ -234,6 +239,11 @@ impl RescueLinks {
     /// How to have our rescue servers purge.
     pub fn purge_line(&self) -> PurgeLine {
         self.purge_line.clone()
+    }
+
+    /// Where the aliases of our rescue servers lead.
+    pub fn alias_places(&self) -> AliasPlaces {
+        self.alias_places.clone()
     }
 
     /// Takes no more calls, lets the links that are open say what they have been told to say, and

@@ -16,7 +16,7 @@
 //! are redirects and fields that lead elsewhere (`diversion`). What a look comes to is decided in
 //! `levee_control::Inspection`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -25,19 +25,19 @@ use http::{HeaderMap, StatusCode};
 use levee_control::{Inspection, Look, NextStep, Pace};
 use levee_proxy::{Errand, Front, OriginKey, PushJudgement, Standing, judge_push};
 use levee_registry::PrivateAddresses;
-use levee_vocab::{LinkId, Purge, PurgeKind, Random, WebAddress};
+use levee_vocab::{Purge, PurgeKind, Random, WebAddress};
 use levee_wire::Digest;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::diversion::{self, Whereabouts};
 use super::expelled::{Expelled, digest_text};
 use super::look::{self, Guise, Page};
 use super::scene::{Helper, Scene};
 use super::{IntegrityOffice, Reported, Ways};
-use crate::alias_name::{LOOKUP_PERIOD, leads_to, to_look_at};
-use crate::rescue_link::{AddressBook, LinkCharge, PurgeLine};
+use crate::alias_name::to_look_at;
+use crate::rescue_link::{AliasPlaces, LinkCharge, PurgeLine};
 use crate::trust::unix_now;
 use crate::way::{Authorities, Place, Scheme};
 
@@ -55,8 +55,8 @@ pub struct InspectorParts {
     pub reports: mpsc::Receiver<Reported>,
     /// How to have a page taken back.
     pub purges: PurgeLine,
-    /// Knows where names lead.
-    pub book: Arc<dyn AddressBook>,
+    /// Where aliases lead.
+    pub places: AliasPlaces,
     /// Whether visitors may be at private addresses.
     pub private_addresses: PrivateAddresses,
     /// By which ways our visitors come to it.
@@ -75,8 +75,6 @@ pub struct Inspector {
     key: OriginKey,
     authorities: Authorities,
     inspection: Inspection,
-    /// Where the aliases of our rescue servers lead, and since when that is known.
-    places: BTreeMap<LinkId, (Instant, Vec<IpAddr>)>,
     random: Random,
 }
 
@@ -109,7 +107,6 @@ impl Inspector {
             key,
             authorities: Authorities::any(),
             inspection: Inspection::default(),
-            places: BTreeMap::new(),
             random,
         }
     }
@@ -139,8 +136,6 @@ impl Inspector {
         let scene = Arc::clone(&self.parts.scene.borrow());
         let names: BTreeSet<_> = scene.helpers.iter().map(|one| one.site.clone()).collect();
         self.inspection.retain(&names);
-        let helps = |link: &LinkId| scene.helpers.iter().any(|one| one.link == *link);
-        self.places.retain(|link, _| helps(link));
         let Some(helper) = self.draw(&scene.helpers) else {
             return;
         };
@@ -152,7 +147,7 @@ impl Inspector {
         let aim = Aim {
             helper,
             scheme,
-            address: self.draw_address(helper).await,
+            address: self.draw_address(helper),
             target,
         };
         let mut first = self.look(aim).await;
@@ -200,7 +195,7 @@ impl Inspector {
         let aim = Aim {
             helper: accused,
             scheme,
-            address: self.draw_address(accused).await,
+            address: self.draw_address(accused),
             target: &report.target,
         };
         let (accused, by) = (&accused.site, &by.site);
@@ -278,21 +273,10 @@ impl Inspector {
 
     /// Where a visitor of `helper` comes to: its name may have more addresses than the one that it
     /// has told us.
-    async fn draw_address(&mut self, helper: &Helper) -> IpAddr {
+    fn draw_address(&mut self, helper: &Helper) -> IpAddr {
         let told = helper.address.ip();
-        let now = Instant::now();
-        let known = self.places.get(&helper.link);
-        let known = known.filter(|(since, _)| now < *since + LOOKUP_PERIOD);
-        let places = match known {
-            Some((_, places)) => places.clone(),
-            None => {
-                let (book, private) = (&*self.parts.book, self.parts.private_addresses);
-                let found = leads_to(&helper.alias, told, book).await;
-                let places = to_look_at(found, told, private);
-                self.places.insert(helper.link, (now, places.clone()));
-                places
-            }
-        };
+        let found = self.parts.places.of(helper.link);
+        let places = to_look_at(found, told, self.parts.private_addresses);
         self.draw(&places).copied().unwrap_or(told)
     }
 

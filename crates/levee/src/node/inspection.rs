@@ -112,7 +112,7 @@ impl Parts {
             scene: scene.clone(),
             reports,
             purges: community.purge_line(),
-            book: Arc::new(community.registry()),
+            places: community.alias_places(),
             private_addresses: own.map_or(PrivateAddresses::Refused, private_addresses),
             ways: self.ways(),
             charge: Arc::clone(&charge),

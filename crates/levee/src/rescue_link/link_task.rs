@@ -24,9 +24,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
+use alias::Lookup;
+
 use super::caller::{AddressBook, AddressRefusal, check_caller, check_range};
 use super::{LinkCharge, LinkSettings, OriginPurge, Peer, PurgeLine, Refusals, Saying};
 use super::{peers, translation};
+use crate::alias_name::AliasPlaces;
 use crate::community_socket;
 use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 
@@ -35,6 +38,7 @@ use crate::trust::{Channel, CommunityStream, Counterpart, Denied, Trust};
 pub(super) struct Context {
     pub(super) settings: Arc<LinkSettings>,
     pub(super) address_book: Arc<dyn AddressBook>,
+    pub(super) alias_places: AliasPlaces,
     pub(super) trust: Arc<Trust>,
     pub(super) charge: LinkCharge,
     pub(super) purge_line: PurgeLine,
@@ -434,12 +438,15 @@ impl LinkTask {
     /// Copies are sent to where an offer says, and visitors to where its name leads, so nobody may
     /// offer another's place, nor one inside of our own network.
     async fn take_offer(&mut self, offer: Offer) -> Belief {
-        match self.check_offer(&offer).await {
+        let lookup = Lookup {
+            alias: offer.alias.clone(),
+            told: offer.address,
+            book: Arc::clone(&self.context.address_book),
+            place: self.context.alias_places.open(self.peer.link),
+        };
+        match self.check_offer(&offer, &lookup).await {
             Ok(()) => {
-                if self.names == Names::LookedUp {
-                    let book = Arc::clone(&self.context.address_book);
-                    self.alias_watch = alias::watch(offer.alias.clone(), offer.address, book);
-                }
+                self.alias_watch = lookup.watch(self.names);
                 self.tell(Event::Accepted(offer)).await;
                 Belief::Given
             }
@@ -454,7 +461,7 @@ impl LinkTask {
         }
     }
 
-    async fn check_offer(&self, offer: &Offer) -> Result<(), LinkEnd> {
+    async fn check_offer(&self, offer: &Offer, alias: &Lookup) -> Result<(), LinkEnd> {
         let private = self.context.settings.private_addresses;
         let book = &*self.context.address_book;
         let peer = self.peer.address.ip();
@@ -465,9 +472,10 @@ impl LinkTask {
         checked.map_err(LinkEnd::AddressRefused)?;
         match self.names {
             Names::Believed => Ok(()),
-            Names::LookedUp => alias::look_up(&offer.alias, offer.address, book)
-                .await
-                .map_err(|elsewhere| self.denies(elsewhere)),
+            Names::LookedUp => {
+                let looked = alias.look().await;
+                looked.map_err(|elsewhere| self.denies(elsewhere))
+            }
         }
     }
 

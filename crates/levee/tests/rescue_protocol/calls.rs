@@ -156,6 +156,11 @@ async fn a_rehearsal_is_there_to_find_such_a_name() {
     let _netcat = offers_a_bystander(&stage, Some(Duration::from_secs(60))).await;
     let told = stage.next().await;
     assert!(matches!(told, Input::RescueAccepted { .. }), "{told:?}");
+    // Looks go where visitors would, and are told so by the link.
+    stage.knows_that_it_leads_to(&["9.9.9.9"]).await;
+    let link = OUT;
+    stage.obeys(Output::DropLink { link });
+    stage.knows_that_it_leads_to(&[]).await;
 }
 
 #[tokio::test]

@@ -21,6 +21,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use crate::OUT;
+
 /// Long enough for a busy machine; reached only when something is broken.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -206,6 +208,20 @@ impl Stage {
         };
         let counted = timeout(PATIENCE, counted).await;
         counted.unwrap_or_else(|_| panic!("{cause}: {:?}", self.links.refusals().counts()));
+    }
+
+    /// Waits until that is known of the alias that was offered at [`OUT`].
+    pub async fn knows_that_it_leads_to(&self, addresses: &[&str]) {
+        let places = self.links.alias_places();
+        let addresses = addresses.iter().map(|one| one.parse().unwrap());
+        let addresses: Vec<IpAddr> = addresses.collect();
+        let known = async {
+            while places.of(OUT) != addresses {
+                tokio::task::yield_now().await;
+            }
+        };
+        let known = timeout(PATIENCE, known).await;
+        known.unwrap_or_else(|_| panic!("{:?}", places.of(OUT)));
     }
 
     pub fn charged(&self) -> u64 {
