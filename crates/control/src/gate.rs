@@ -115,8 +115,10 @@ pub enum Verdict {
     },
     /// Park it and ask again: at the next grant of the link, interval or plan.
     Wait,
-    /// Refuse it.
+    /// Refuse it: there is no capacity.
     Refuse,
+    /// Refuse it: its origin has had what the operator gives it. That is no load of ours.
+    Withhold,
     /// It is a crawler's: tell it to come back later.
     PutOff,
 }

@@ -59,6 +59,16 @@ pub struct HelpPlan {
     pub origins: Vec<(u8, ByteRate)>,
 }
 
+/// What an origin may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allotted {
+    /// D_alloc.
+    pub(crate) rate: ByteRate,
+    /// Its origin is dead. Nobody is there who would heed a RATE, and to let it go would send its
+    /// visitors nowhere: so the cores keep to it.
+    pub(crate) is_orphan: bool,
+}
+
 /// What stands before a limit of bytes a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Day {
@@ -156,19 +166,19 @@ impl Desk {
         self.help_ceiling().is_some() || self.newcomer_rate().is_some()
     }
 
-    /// What the cores keep to, where anything but D_resc limits what origins get: `allotted` by
-    /// their slots. Aliases of rescues that are over serve on for a moment, within what is left.
-    pub(crate) fn help_plan(&self, allotted: &BTreeMap<u8, ByteRate>) -> Option<HelpPlan> {
-        if !self.is_help_limited() {
-            return None;
-        }
-        let rate = |(slot, host): (u8, &HostName)| {
-            let allotted = allotted.get(&slot).copied();
-            Some((slot, allotted.or_else(|| self.member_rate(host))?))
+    /// What the cores keep to, where anything but D_resc limits what origins get, or an origin is
+    /// dead: `allotted` by their slots. Aliases of rescues that are over serve on for a moment,
+    /// within what is left.
+    pub(crate) fn help_plan(&self, allotted: &BTreeMap<u8, Allotted>) -> Option<HelpPlan> {
+        let is_limited = self.is_help_limited();
+        let rate = |(slot, host): (u8, &HostName)| match allotted.get(&slot) {
+            Some(one) => (is_limited || one.is_orphan).then_some((slot, one.rate)),
+            None => Some((slot, self.member_rate(host)?)),
         };
-        Some(HelpPlan {
+        let origins: Vec<_> = self.aliases.slots().filter_map(rate).collect();
+        (is_limited || !origins.is_empty()).then(|| HelpPlan {
             all: self.help_ceiling(),
-            origins: self.aliases.slots().filter_map(rate).collect(),
+            origins,
         })
     }
 

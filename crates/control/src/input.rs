@@ -297,6 +297,9 @@ pub struct LoadSample {
     /// Bytes of `own` that our own drill caused: what its visits got from us, and what its rescue
     /// servers fetched.
     pub drill_bytes: u64,
+    /// Bytes of `own` that told visitors of origins that there is no more for them: the limits of
+    /// help, or a dead origin's part.
+    pub withheld_bytes: u64,
     /// Requests that were refused for lack of capacity; their bytes are in `own`.
     pub refused: u64,
     /// Requests that are waiting now for capacity.

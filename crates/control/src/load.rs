@@ -6,7 +6,9 @@
 //!
 //! What crawlers cause is left out, because they yield to readers and are no reason to call for
 //! help, nor to keep it: a level here is that of what readers want. What our own drill causes is
-//! left out as well: a rehearsal is no crowd. People are shown all of it.
+//! left out as well: a rehearsal is no crowd. So is what it costs to turn visitors of origins away
+//! who are beyond what those get: it would be the same if their rescue ended. People are shown all
+//! of it.
 //!
 //! A saturated link hides how much was asked for: d_out cannot rise above it. So requests that wait
 //! or were refused for lack of capacity count as load above every threshold.
@@ -62,9 +64,10 @@ impl Load {
         self.crawlers = self.crawlers.after(sample, rescue_bytes);
         let crawlers = &self.crawlers;
         // Never more than there was: crawlers may have been given what the drill caused.
-        let drill = sample.drill_bytes.min(sample.own.bytes - crawlers.own);
-        let own_bytes = sample.own.bytes - crawlers.own - drill;
-        let left_out = crawlers.own + crawlers.rescue + drill;
+        let aside = sample.drill_bytes + sample.withheld_bytes;
+        let aside = aside.min(sample.own.bytes - crawlers.own);
+        let own_bytes = sample.own.bytes - crawlers.own - aside;
+        let left_out = crawlers.own + crawlers.rescue + aside;
         self.shown = Resource::ALL.map(|resource| match resource {
             Resource::Bandwidth => level(sample.bytes_out()),
             Resource::Cpu => sample.cpu,

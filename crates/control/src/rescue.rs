@@ -86,7 +86,7 @@ use levee_vocab::{ByteRate, LinkId, Peer, ServerState, Timestamp};
 
 use crate::desk::Desk;
 use crate::drill::{DrillPlan, DrillRefusal, DrillStop, DrillView};
-use crate::help::CallRefusal;
+use crate::help::{Allotted, CallRefusal};
 use crate::input::{Input, Rejection};
 use crate::output::{Output, ShutdownCause};
 use crate::rescue::calls::Calls;
@@ -455,7 +455,7 @@ impl Phase {
     }
 
     /// What each origin that we rescue is allotted, by its slot.
-    pub(crate) fn allotted(&self) -> BTreeMap<u8, ByteRate> {
+    pub(crate) fn allotted(&self) -> BTreeMap<u8, Allotted> {
         match self {
             Self::Rescue(rescue) => rescue.allotted(),
             Self::Normal

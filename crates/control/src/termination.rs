@@ -8,7 +8,9 @@
 //! - The rescue server, *complete overload shutdown*: d_self > T_alert. It needs its capacity, and
 //!   perhaps help, itself.
 //! - The rescue server, *partial overload shutdown*: d_resc > T_high, or d_out or another resource
-//!   above T_coff. The rescue that uses most goes.
+//!   above T_coff. The rescue that uses most goes. Where all origins are dead, what they use counts
+//!   only while our own visitors use something too: nobody but the cores could make it less, who
+//!   keep to D_alloc on average, and a rescue that ends leaves its visitors with nothing.
 //! - Either, crash or cut link: the other side closes, falls silent or breaks the protocol.
 //!
 //! Partial and complete release count in parallel, so that a crowd which leaves at once frees all.
@@ -73,17 +75,36 @@ pub(crate) enum Overload {
     Complete,
 }
 
+/// For whom a rescue server works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rescued {
+    /// Origins that live, among others.
+    Living,
+    /// Dead ones alone.
+    Dead,
+}
+
 /// Consecutive intervals of partial overload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OverloadWatch(u32);
 
 impl OverloadWatch {
     /// Counts one more interval and says what to shed.
-    pub(crate) fn measure(&mut self, load: &Load, thresholds: &Thresholds) -> Overload {
+    pub(crate) fn measure(
+        &mut self,
+        load: &Load,
+        thresholds: &Thresholds,
+        rescued: Rescued,
+    ) -> Overload {
         if load.own() > thresholds.alert {
             return Overload::Complete;
         }
-        let over = load.rescue() > thresholds.high || load.is_above(thresholds.cutoff);
+        let is_full = load.is_above(thresholds.cutoff);
+        let over = match rescued {
+            Rescued::Living => load.rescue() > thresholds.high || is_full,
+            Rescued::Dead if load.own() > thresholds.low => is_full,
+            Rescued::Dead => load.beside_bandwidth() > thresholds.cutoff,
+        };
         self.0 = if over { self.0 + 1 } else { 0 };
         if self.0 < OVERLOAD_PATIENCE {
             return Overload::None;

@@ -144,7 +144,7 @@ impl Site {
                     self.backlog += (REDIRECT_BYTES + OVERHEAD_BYTES) as f64;
                 }
                 Verdict::Wait => return,
-                Verdict::Refuse | Verdict::PutOff => self.sample.refused += 1,
+                Verdict::Refuse | Verdict::Withhold | Verdict::PutOff => self.sample.refused += 1,
             }
             self.waiting[core].pop_front();
         }

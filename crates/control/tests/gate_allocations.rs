@@ -45,7 +45,8 @@ fn a_decision_allocates_nothing() {
                 Verdict::Serve => 0,
                 Verdict::Redirect { .. } => 1,
                 Verdict::Wait => 2,
-                Verdict::Refuse => 3,
+                // `decide` never withholds anything.
+                Verdict::Refuse | Verdict::Withhold => 3,
                 Verdict::PutOff => 4,
             }] += 1;
         }

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use fixtures::*;
 use levee_control::{
-    Brain, Destination, HelpLimits, Input, LinkLoss, OriginPhase, Output, RescueCall,
+    Brain, Destination, Gate, GateLimits, HelpLimits, Input, LinkLoss, OriginPhase, Output,
+    RescueCall,
 };
-use levee_vocab::{ByteRate, LinkId};
+use levee_vocab::{ByteRate, LinkId, ServerState};
 
 const ORIGIN: LinkId = LinkId::Inbound(1);
 /// Seconds for which resolvers remember the name.
@@ -176,6 +177,53 @@ fn our_own_crowd_comes_before_an_orphan() {
     assert!(brain.view().origins.is_empty());
     let is_shut_down = |output: &Output| matches!(output, Output::ShutDown { .. });
     assert!(!told.iter().any(is_shut_down), "{told:?}");
+}
+
+/// A crowd that comes by the name of a dead site heeds nothing, and has nowhere else to go.
+#[test]
+fn who_wants_more_of_an_orphan_than_there_is_takes_it_from_nobody() {
+    let mut brain = permitted(3600);
+    assert_eq!(brain.plan().help, None, "while it lives it heeds its RATE");
+    lose(&mut brain, 10, LinkLoss::Closed);
+    let [(slot, allotted)] = brain.plan().help.clone().unwrap().origins[..] else {
+        panic!("one origin has a limit");
+    };
+    let mut gate = Gate::new(GateLimits::default());
+    for second in 11..200 {
+        gate.adopt(at(second), brain.plan(), 1.0);
+        // Ten kilobytes each, three times what our link carries.
+        let asked = 0..300;
+        let got = asked.filter(|_| gate.may_help(at(second), slot, 10_000));
+        let got = got.count() as u64 * 10;
+        if second > 20 {
+            assert!(got <= allotted.as_kilobytes() + 10, "{got} of {allotted}");
+            assert!(got + 10 >= allotted.as_kilobytes(), "{got} of {allotted}");
+        }
+        let mut sample = with_rescue(own(450), ORIGIN, got);
+        // What it costs to turn the others away.
+        sample.withheld_bytes = 400_000;
+        brain.handle(at(second), Input::IntervalEnded(sample));
+        assert!(matches!(phase(&brain), OriginPhase::Orphaned { .. }));
+        assert_eq!(brain.plan().state, ServerState::Rescue);
+    }
+}
+
+/// A large file leaves as fast as the link can, whatever its site may have on average.
+#[test]
+fn what_a_dead_site_uses_for_a_while_ends_nothing_while_nobody_of_ours_wants_the_link() {
+    let busy = |mine: u64| {
+        let mut sample = with_rescue(own(mine), ORIGIN, 1000 - mine);
+        sample.waiting = 3;
+        Input::IntervalEnded(sample)
+    };
+    for (mine, is_ended) in [(20, false), (200, true)] {
+        let mut brain = permitted(3600);
+        lose(&mut brain, 10, LinkLoss::Closed);
+        for second in 11..21 {
+            brain.handle(at(second), busy(mine));
+        }
+        assert_eq!(brain.view().origins.is_empty(), is_ended, "{mine}");
+    }
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl Figures {
             fetches_served: total.fetches_served,
             refused: total.refused,
             dropped: total.dropped,
+            withheld: total.withheld,
             evicted: total.evicted,
             bad_requests: total.bad_requests,
             cache_hits: hits + stale_hits,

@@ -124,6 +124,7 @@ impl Sampler {
                 .https_own_bytes
                 .saturating_sub(before.https_own_bytes),
             drill_bytes: sample.drill_bytes.saturating_sub(before.drill_bytes),
+            withheld_bytes: sample.withheld_bytes.saturating_sub(before.withheld_bytes),
             came_back: std::mem::take(&mut self.came_back),
             cpu: self.cpu_level(),
             connections: sample.connections as f64 / self.connections_max as f64,

@@ -303,6 +303,7 @@ fn counters(html: &mut Html, life: &Lifetime, crawlers: &CrawlerStatus) {
         ),
         ("Refused (503)", words::count(life.refused)),
         ("Closed unanswered", words::count(life.dropped)),
+        ("Beyond limits of help", words::count(life.withheld)),
         ("Made room for others", words::count(life.evicted)),
         (
             "Requests by crawlers",

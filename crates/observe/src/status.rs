@@ -414,6 +414,8 @@ pub struct Lifetime {
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
+    /// Visitors of origins who were turned away because of the limits of help.
+    pub withheld: u64,
     /// Closed to make room for a new connection: idle, or of a visitor who was too slow.
     pub evicted: u64,
     /// Refused with 4xx for what they were.

@@ -86,6 +86,8 @@ pub(crate) enum Kind {
     Look,
     /// A 503 for lack of capacity.
     Refusal,
+    /// The same where its origin has had what the operator gives it: there is capacity.
+    Withheld,
     /// A 429 to a crawler.
     PuttingOff,
 }
@@ -125,7 +127,9 @@ pub(crate) enum Place {
 impl Kind {
     const fn class(self) -> Class {
         match self {
-            Self::Redirect { .. } | Self::Refusal | Self::PuttingOff => Class::Redirect,
+            Self::Redirect { .. } | Self::Refusal | Self::Withheld | Self::PuttingOff => {
+                Class::Redirect
+            }
             Self::Fetch | Self::Home { .. } | Self::Copy { .. } => Class::Fetch,
             Self::Own | Self::Rescue { .. } | Self::Look => Class::Page,
         }
@@ -141,6 +145,7 @@ impl Kind {
             | Self::Home { .. }
             | Self::Copy { .. }
             | Self::Refusal
+            | Self::Withheld
             | Self::PuttingOff => true,
             Self::Look => false,
         }

@@ -53,6 +53,8 @@ pub(crate) struct CoreCounters {
     pub drill_bytes: Counter,
     pub refused: Counter,
     pub dropped: Counter,
+    pub withheld: Counter,
+    pub withheld_bytes: Counter,
     pub crawlers_by_name: Counter,
     pub crawlers_by_behaviour: Counter,
     pub crawler_own_bytes: Counter,
@@ -207,6 +209,8 @@ impl CoreCounters {
         sample.drill_bytes += self.drill_bytes.read();
         sample.refused += self.refused.read();
         sample.dropped += self.dropped.read();
+        sample.withheld += self.withheld.read();
+        sample.withheld_bytes += self.withheld_bytes.read();
         sample.crawlers.by_name += self.crawlers_by_name.read();
         sample.crawlers.by_behaviour += self.crawlers_by_behaviour.read();
         sample.crawlers.own_bytes += self.crawler_own_bytes.read();

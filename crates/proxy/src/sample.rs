@@ -54,6 +54,11 @@ pub struct Sample {
     pub refused: u64,
     /// Closed without an answer for lack of capacity.
     pub dropped: u64,
+    /// Visitors of origins who were turned away, with an answer or without, because their origin
+    /// had had what the operator gives it.
+    pub withheld: u64,
+    /// Bytes of those answers; also in `own_bytes`.
+    pub withheld_bytes: u64,
     /// What crawlers caused.
     pub crawlers: CrawlerSample,
     /// Closed to make room for a new one: idle, or of a visitor who was too slow.

@@ -279,7 +279,9 @@ fn crawlers_get_their_ration_and_are_never_redirected_and_never_wait() {
             match verdict {
                 Verdict::Serve => served += 1,
                 Verdict::PutOff => {}
-                Verdict::Redirect { .. } | Verdict::Wait | Verdict::Refuse => panic!("{verdict:?}"),
+                Verdict::Redirect { .. } | Verdict::Wait | Verdict::Refuse | Verdict::Withhold => {
+                    panic!("{verdict:?}")
+                }
             }
         }
         assert!((100..=121).contains(&served), "{served}");
@@ -364,7 +366,11 @@ fn hot_resources_that_no_holder_has_room_for_are_served_like_any_other() {
             Verdict::Serve => served += 1,
             Verdict::Redirect { target: 0 } => {}
             // There is no room left here either.
-            Verdict::Redirect { .. } | Verdict::Wait | Verdict::Refuse | Verdict::PutOff => break,
+            Verdict::Redirect { .. }
+            | Verdict::Wait
+            | Verdict::Refuse
+            | Verdict::Withhold
+            | Verdict::PutOff => break,
         }
     }
     assert!(served > 0, "{served}");

@@ -30,7 +30,7 @@ use crate::redirect::{adjusted_rate, initial_rate};
 use crate::rescue::calls::Calls;
 use crate::rescue::rescued::is_news;
 use crate::rescue::{Phase, call_for_help};
-use crate::termination::{Overload, OverloadWatch, idle_time};
+use crate::termination::{Overload, OverloadWatch, Rescued, idle_time};
 use crate::view::RescueView;
 use orphans::Life;
 
@@ -121,7 +121,11 @@ impl Rescue {
             return self.end_drill(desk, ShutdownCause::Overload);
         }
         let thresholds = desk.parameters.thresholds;
-        match self.overload.measure(&desk.load, &thresholds) {
+        let rescued = match self.origins.values().any(Origin::is_linked) {
+            true => Rescued::Living,
+            false => Rescued::Dead,
+        };
+        match self.overload.measure(&desk.load, &thresholds, rescued) {
             Overload::None => {}
             Overload::Partial => return self.shed_largest(desk),
             Overload::Complete => {

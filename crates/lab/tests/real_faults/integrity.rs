@@ -313,6 +313,62 @@ fn visitors_of_a_dead_origin_are_served_until_it_is_back() {
     });
 }
 
+/// They have nowhere else to go, and alice is short of nothing: she gives what she has for others.
+#[test]
+fn more_visitors_of_a_dead_origin_than_there_is_room_for_do_not_end_its_rescue() {
+    let town = Town::new();
+    let alice = town.start(&Draft {
+        link: "200 kB/s",
+        ..ALICE
+    });
+    let mut news = town.start(&NEWS);
+    news.knows(&["alice"]);
+    let crowd = Crowd::send(&news, RUSH);
+    let alias = news.rescued_by("alice");
+    crowd.is_redirected_to(&alias);
+    let asks = || http::try_get(alice.socket(), &alias, &page(0));
+    until("a page in alice's cache", || {
+        asks()
+            .is_ok_and(|answer| answer.status == 200)
+            .then_some(())
+    });
+    news.kill();
+    alice.wait("the death of news", |status| {
+        status["origins"][0]["phase"] == "orphaned"
+    });
+    drop(crowd);
+    let seconds = |status: &Value| status["uptime"].as_f64().unwrap();
+    let began = seconds(&alice.status());
+    let (mut served, mut turned_away) = (0, 0);
+    until("many intervals of a crowd", || {
+        // Three times as many as there is room for, so that the link can refuse them.
+        for answer in (0..5).map(|_| asks()) {
+            match answer.map(|answer| answer.status) {
+                Ok(200) => served += 1,
+                // Beyond a share of the link there is not even room for a refusal.
+                Ok(503) | Err(_) => turned_away += 1,
+                Ok(other) => panic!("{other}"),
+            }
+        }
+        let st = alice.status();
+        eprintln!(
+            "DBG {} {} {} {} {}",
+            st["rates"],
+            st["lifetime"]["withheld"],
+            st["lifetime"]["refused"],
+            st["lifetime"]["dropped"],
+            st["load"]
+        );
+        (seconds(&alice.status()) - began >= 6.0).then_some(())
+    });
+    assert!(served > 0 && turned_away > 0, "{served}, {turned_away}");
+    let status = alice.wait("a count of who was turned away", |status| {
+        status["lifetime"]["withheld"].as_u64() >= Some(turned_away)
+    });
+    assert_eq!(status["state"], "rescue", "{}", status["decisions"]);
+    assert_eq!(status["origins"][0]["phase"], "orphaned");
+}
+
 #[test]
 fn the_permit_of_a_dead_origin_ends() {
     let town = Town::new();

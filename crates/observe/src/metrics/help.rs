@@ -55,6 +55,16 @@ pub(super) const REFUSED: Metric = Metric {
     },
 };
 
+pub(super) const WITHHELD: Metric = Metric {
+    name: "levee_help_withheld_requests_total",
+    kind: Counter,
+    unit: "requests",
+    level: Operator,
+    help: "Visitors of sites that you help who were turned away because their site had had what you give it. They are no load of yours.",
+    labels: &[],
+    read: |s, out| out.value(s.lifetime.withheld),
+};
+
 pub(super) const STATE_FOLDER_USABLE: Metric = Metric {
     name: "levee_help_state_folder_usable",
     kind: Gauge,

@@ -566,6 +566,7 @@ pub(super) const METRICS: &[Metric] = &[
     help::GIVEN_TO,
     help::RATE,
     help::REFUSED,
+    help::WITHHELD,
     help::STATE_FOLDER_USABLE,
     help::DISK,
     upstreams::UP,

@@ -147,7 +147,7 @@ impl Core {
                 work
             }
             // No refusal: those are counted as visitors for whom there was no room.
-            Part::Visit(Verdict::Wait | Verdict::Refuse | Verdict::PutOff) => {
+            Part::Visit(Verdict::Wait | Verdict::Refuse | Verdict::Withhold | Verdict::PutOff) => {
                 Work::Plain(Plain::new(429))
             }
             //= RFC 9110 section 15.5.11: "access to the target resource is no longer available"

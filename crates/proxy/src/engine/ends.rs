@@ -102,7 +102,7 @@ const fn class(kind: Kind) -> RequestClass {
         Kind::Copy { .. } => RequestClass::Copy,
         Kind::Redirect { .. } => RequestClass::Redirect,
         Kind::Rescue { .. } => RequestClass::Rescue,
-        Kind::Refusal | Kind::PuttingOff => RequestClass::Refusal,
+        Kind::Refusal | Kind::Withheld | Kind::PuttingOff => RequestClass::Refusal,
     }
 }
 

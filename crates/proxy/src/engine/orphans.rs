@@ -83,6 +83,7 @@ impl Core {
         connection: &mut Connection,
         request: &Request<'_, '_>,
         visit: &Visit,
+        kind: Kind,
     ) -> Served {
         let mut head = self.pool.take();
         push_status(503, &mut head);
@@ -96,6 +97,6 @@ impl Core {
         if request.method != "HEAD" {
             head.extend_from_slice(CROWDED.as_bytes());
         }
-        self.refuse_with(connection, request, visit, (head, 503))
+        self.refuse_with(connection, request, visit, (kind, head, 503))
     }
 }

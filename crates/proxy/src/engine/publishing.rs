@@ -52,6 +52,7 @@ impl Core {
             | Kind::Copy { .. }
             | Kind::Look
             | Kind::Refusal
+            | Kind::Withheld
             | Kind::PuttingOff => None,
         }
     }

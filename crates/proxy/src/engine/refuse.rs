@@ -29,29 +29,55 @@ impl Core {
         request: &Request<'_, '_>,
         visit: &Visit,
     ) -> Served {
-        let mut head = self.pool.take();
-        write_refusal(self.date.line(), &mut head);
-        self.refuse_with(connection, request, visit, (head, 503))
+        self.refuse_as(connection, request, visit, Kind::Refusal)
     }
 
-    /// As [`Core::refuse`], with this head, which ends the connection.
+    /// As [`Core::refuse`], as an answer of this kind.
+    pub(super) fn refuse_as(
+        &mut self,
+        connection: &mut Connection,
+        request: &Request<'_, '_>,
+        visit: &Visit,
+        kind: Kind,
+    ) -> Served {
+        let mut head = self.pool.take();
+        write_refusal(self.date.line(), &mut head);
+        self.refuse_with(connection, request, visit, (kind, head, 503))
+    }
+
+    /// As [`Core::refuse_as`], with this head, which ends the connection.
     pub(super) fn refuse_with(
         &mut self,
         connection: &mut Connection,
         request: &Request<'_, '_>,
         visit: &Visit,
-        (head, status): (Vec<u8>, u16),
+        (kind, head, status): (Kind, Vec<u8>, u16),
     ) -> Served {
         if let Some(link) = &self.link {
             let cost = head.len() as u64 + visit.overhead;
             if !link.allows_refusal(self.now, cost) {
                 self.pool.give(head);
-                self.note_dropped();
+                match kind {
+                    // Nobody here is short of anything.
+                    Kind::Withheld => {
+                        self.counters.withheld.add(1);
+                        self.charge_reset();
+                    }
+                    Kind::Own
+                    | Kind::Fetch
+                    | Kind::Redirect { .. }
+                    | Kind::Rescue { .. }
+                    | Kind::Home { .. }
+                    | Kind::Copy { .. }
+                    | Kind::Look
+                    | Kind::Refusal
+                    | Kind::PuttingOff => self.note_dropped(),
+                }
                 return Served::Dropped;
             }
         }
         let visit = Visit {
-            kind: Kind::Refusal,
+            kind,
             closing: Closing::Close,
             ..*visit
         };

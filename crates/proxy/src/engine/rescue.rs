@@ -7,13 +7,13 @@ use bytes::Bytes;
 use levee_control::{Comeback, OriginRoute};
 use levee_observe::CacheResult;
 use levee_vocab::Misses;
-use levee_wire::BackReason;
 
 use super::Core;
 use super::challenge::is_challenge;
 use super::orphans::is_orphan;
 use super::serve::{Served, Visit};
 use super::visitor::Sent;
+use super::way_back::Turn;
 use super::work::{Work, cut, knows_chunks, push_range, sent_bytes, unsatisfiable};
 use crate::answer::{Answer, Body, FileHandle, Kind};
 use crate::cache::{self, Found, Freshness, KeptBy, Stored};
@@ -342,8 +342,7 @@ impl Core {
             body,
         };
         let Ok(waiting) = fetcher.ask(miss, Arc::clone(&self.waker), visit.token) else {
-            let why = (origin, BackReason::Missing);
-            return self.turn_away(connection, request, visit, why);
+            return self.turn_away(connection, request, visit, Turn::missing(origin));
         };
         match waiting.stored() {
             Some(stored) => self.found(connection, request, visit, origin, &stored),
@@ -486,6 +485,7 @@ const fn tag_line(kind: Kind) -> TagLine {
         | Kind::Copy { .. }
         | Kind::Look
         | Kind::Refusal
+        | Kind::Withheld
         | Kind::PuttingOff => TagLine::Hidden,
     }
 }
@@ -534,6 +534,7 @@ fn push_company_lines(
         | Kind::Redirect { .. }
         | Kind::Rescue { .. }
         | Kind::Refusal
+        | Kind::Withheld
         | Kind::PuttingOff => {}
     }
 }
@@ -547,6 +548,7 @@ const fn shows_alias(kind: Kind) -> bool {
         | Kind::Redirect { .. }
         | Kind::Rescue { .. }
         | Kind::Refusal
+        | Kind::Withheld
         | Kind::PuttingOff => true,
     }
 }

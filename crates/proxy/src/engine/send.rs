@@ -159,6 +159,10 @@ impl Core {
                 counters.own_bytes.add(bytes);
                 counters.note_cause(answer.cause, bytes);
             }
+            Kind::Withheld => {
+                counters.own_bytes.add(bytes);
+                counters.withheld_bytes.add(bytes);
+            }
             Kind::Fetch => {
                 counters.own_bytes.add(bytes);
                 counters.note_cause(answer.cause, bytes);
@@ -202,6 +206,10 @@ impl Core {
             Kind::Refusal => {
                 counters.own_requests.add(1);
                 counters.refused.add(1);
+            }
+            Kind::Withheld => {
+                counters.own_requests.add(1);
+                counters.withheld.add(1);
             }
             Kind::PuttingOff => {
                 counters.own_requests.add(1);

@@ -12,13 +12,12 @@ use levee_control::{
     Arrival, Ask, Block, Comeback, Onward, OriginRoute, Redirectability, Verdict, Visitor,
 };
 use levee_vocab::Timestamp;
-use levee_wire::BackReason;
 
 use super::challenge::is_challenge;
 use super::copies::is_copy_for;
 use super::hot_index::resource_hash;
 use super::refuse::packets_of;
-use super::way_back::Hearing;
+use super::way_back::{Hearing, Turn};
 use super::work::Work;
 use super::{Core, Settled};
 use crate::answer::{After, Answer, Body, Cause, Kind};
@@ -110,8 +109,12 @@ impl Core {
                 self.redirect(connection, request, &visit, target, work.bytes())
             }
             Verdict::Wait | Verdict::Refuse => {
-                let origin = route.rescued().map(|origin| &**origin);
-                self.turn_away(connection, request, &visit, (origin, BackReason::Busy))
+                let turn = Turn::busy(&route, Kind::Refusal);
+                self.turn_away(connection, request, &visit, turn)
+            }
+            Verdict::Withhold => {
+                let turn = Turn::busy(&route, Kind::Withheld);
+                self.turn_away(connection, request, &visit, turn)
             }
             Verdict::PutOff => self.put_off(connection, request, &visit),
         }
@@ -135,6 +138,7 @@ impl Core {
             | Kind::Rescue { .. }
             | Kind::Redirect { .. }
             | Kind::Refusal
+            | Kind::Withheld
             | Kind::PuttingOff => {}
             Kind::Fetch => return self.note_fetch(connection, request, (route, ask)),
             Kind::Home { .. } | Kind::Copy { .. } | Kind::Look => return,
@@ -222,13 +226,13 @@ impl Core {
             Kind::Rescue { slot } if work.is_asked() => {
                 let bytes = ask.file_bytes + ask.overhead_bytes;
                 if !self.gate.may_help(self.now, slot, bytes) {
-                    // More than the operator gives: the origin may have it back.
-                    return Verdict::Refuse;
+                    // The origin may have it back.
+                    return Verdict::Withhold;
                 }
                 true
             }
             Kind::Own | Kind::Rescue { .. } => work.is_asked(),
-            Kind::Redirect { .. } | Kind::Refusal | Kind::PuttingOff => false,
+            Kind::Redirect { .. } | Kind::Refusal | Kind::Withheld | Kind::PuttingOff => false,
         };
         if is_asked && self.is_fetch_too_many(ask.visitor, work) {
             return Verdict::PutOff;

@@ -31,6 +31,35 @@ pub(super) enum Hearing {
     Again,
 }
 
+/// A visitor who is turned away.
+pub(super) struct Turn<'a> {
+    /// Whose visitor he is, where he is one of an origin's.
+    pub origin: Option<&'a OriginRoute>,
+    pub reason: BackReason,
+    /// As what he is counted.
+    pub kind: Kind,
+}
+
+impl<'a> Turn<'a> {
+    /// Who wants what cannot be fetched now.
+    pub const fn missing(origin: Option<&'a OriginRoute>) -> Self {
+        Self {
+            origin,
+            reason: BackReason::Missing,
+            kind: Kind::Refusal,
+        }
+    }
+
+    /// For whom there is no room.
+    pub fn busy(route: &'a Route, kind: Kind) -> Self {
+        Self {
+            origin: route.rescued().map(|origin| &**origin),
+            reason: BackReason::Busy,
+            kind,
+        }
+    }
+}
+
 impl Core {
     /// What `request` says of where it has been. Notes what its word teaches.
     pub(super) fn comeback(
@@ -161,20 +190,25 @@ impl Core {
         Some(lines_back(&site, request.target, word))
     }
 
-    /// Sends a visitor of `origin` back for `reason`; refuses him where he may not be sent.
+    /// Sends a visitor of an origin back; refuses him where he may not be sent.
     pub(super) fn turn_away(
         &mut self,
         connection: &mut Connection,
         request: &Request<'_, '_>,
         visit: &Visit,
-        (origin, reason): (Option<&OriginRoute>, BackReason),
+        turn: Turn<'_>,
     ) -> Served {
+        let Turn {
+            origin,
+            reason,
+            kind,
+        } = turn;
         let sender = (visit.kind, visit.comeback);
         let word = origin.and_then(|origin| self.word_back(origin, request, sender, reason));
         let (Some(origin), Some(word)) = (origin, word) else {
             return match origin.is_some_and(is_orphan) {
-                true => self.refuse_orphans_visitor(connection, request, visit),
-                false => self.refuse(connection, request, visit),
+                true => self.refuse_orphans_visitor(connection, request, visit, kind),
+                false => self.refuse_as(connection, request, visit, kind),
             };
         };
         let mut head = self.pool.take();
@@ -185,7 +219,7 @@ impl Core {
             word: Some(word),
         };
         write_back(way, self.date.line(), Closing::Close, &mut head);
-        let served = self.refuse_with(connection, request, visit, (head, 302));
+        let served = self.refuse_with(connection, request, visit, (kind, head, 302));
         if served == Served::Answered {
             self.counters.sent_back.note(reason);
         }

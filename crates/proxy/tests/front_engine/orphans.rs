@@ -98,6 +98,9 @@ fn the_limit_of_help_binds_and_those_beyond_it_are_told_to_come_again() {
         assert!(given <= LIMIT as f64 * seconds, "{given} in {seconds} s");
     }
     assert!(given > 0.0, "the limit is not nothing");
+    // Nobody here is short of anything: this is no load for which others would have to help.
+    let sample = running.sample_until(|sample| sample.withheld >= refused);
+    assert_eq!((sample.refused, sample.dropped), (0, 0), "{sample:?}");
 }
 
 #[test]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use levee_control::{
-    Ask, Copies, Destination, Onward, OriginRoute, PuttingOff, Redirectability, Verdict, Visitor,
+    Ask, Copies, Destination, Gate, Onward, OriginRoute, PuttingOff, Redirectability, Verdict,
+    Visitor,
 };
-use levee_vocab::HostName;
+use levee_vocab::{HostName, Timestamp};
 
 use crate::world::event::{Event, Inner};
 use crate::world::meter::Account;
@@ -163,7 +164,7 @@ impl World {
             }
             Way::Unknown => {
                 running.gate.note_direct(now, HEAD_BYTES);
-                return self.turn_away(site, id, Answer::Broken);
+                return self.turn_away(site, id, Verdict::Refuse, Answer::Broken);
             }
         };
         let ask = Ask {
@@ -183,7 +184,7 @@ impl World {
             backlog: running.pacer.backlog(),
             waited,
         };
-        let verdict = running.gate.decide(now, &ask);
+        let verdict = decide(&mut running.gate, now, &way, &ask);
         if let Verdict::Redirect { target } = verdict {
             self.watch.check_redirect(now, site, &plan, target, &ask);
         }
@@ -197,7 +198,7 @@ impl World {
             (Verdict::Serve, Way::Own | Way::Over(_) | Way::Unknown) => self.serve_own(site, id),
             (Verdict::Redirect { target }, _) => self.redirect(site, id, target),
             (Verdict::Wait, _) => return Settled::Waits,
-            (Verdict::Refuse, Way::Rescued(route)) => {
+            (Verdict::Refuse | Verdict::Withhold, Way::Rescued(route)) => {
                 let word = self
                     .requests
                     .find(id)
@@ -206,9 +207,11 @@ impl World {
                     Some(word) => Answer::Redirect(route.origin.host.clone(), word),
                     None => Answer::Refused,
                 };
-                return self.turn_away(site, id, answer);
+                return self.turn_away(site, id, verdict, answer);
             }
-            (Verdict::Refuse, _) => return self.turn_away(site, id, Answer::Refused),
+            (Verdict::Refuse | Verdict::Withhold, _) => {
+                return self.turn_away(site, id, verdict, Answer::Refused);
+            }
             (Verdict::PutOff, _) => return self.put_off(site, id),
         }
         Settled::Done
@@ -285,24 +288,34 @@ impl World {
 
     /// Answers with an error that is nobody's refusal, such as 502.
     pub(crate) fn break_off(&mut self, site: SiteId, id: RequestId) {
-        self.turn_away(site, id, Answer::Broken);
+        self.turn_away(site, id, Verdict::Refuse, Answer::Broken);
     }
 
     /// Answers without a body. While the link cannot even carry that, the connection is closed.
-    fn turn_away(&mut self, site: SiteId, id: RequestId, answer: Answer) -> Settled {
+    fn turn_away(
+        &mut self,
+        site: SiteId,
+        id: RequestId,
+        verdict: Verdict,
+        answer: Answer,
+    ) -> Settled {
         let parameters = &self.sites[site.0].settings.parameters;
         let accounted = parameters.redirect_cost(HEAD_BYTES) as u64;
         let backlog_max = self.sites[site.0].settings.limits.backlog_max;
         if let Some(running) = self.sites[site.0].running_mut() {
             if running.pacer.backlog_of(SendClass::Redirect) >= backlog_max {
-                running.meter.count_refusal(0);
+                if verdict != Verdict::Withhold {
+                    running.meter.count_refusal(0);
+                }
                 self.fail(id);
                 return Settled::Done;
             }
             match answer {
                 // Back to the origin, which is as little as a refusal.
-                Answer::Refused | Answer::Redirect(..) => running.meter.count_refusal(accounted),
-                Answer::Broken | Answer::Whole => {
+                Answer::Refused | Answer::Redirect(..) if verdict != Verdict::Withhold => {
+                    running.meter.count_refusal(accounted);
+                }
+                Answer::Refused | Answer::Redirect(..) | Answer::Broken | Answer::Whole => {
                     running.meter.count_bytes(Account::Own, accounted);
                 }
             }
@@ -396,6 +409,21 @@ impl World {
                 self.answer_fetch(site, fetcher, object, Some(brought));
             }
         }
+    }
+}
+
+/// The Gate's word. What the operator gives an origin is asked about once, when the visitor comes.
+fn decide(gate: &mut Gate, now: Timestamp, way: &Way, ask: &Ask) -> Verdict {
+    let is_given = match way {
+        Way::Rescued(route) => {
+            let bytes = ask.file_bytes + ask.overhead_bytes;
+            !ask.waited.is_zero() || gate.may_help(now, route.slot, bytes)
+        }
+        Way::Own | Way::Over(_) | Way::Unknown => true,
+    };
+    match is_given {
+        true => gate.decide(now, ask),
+        false => Verdict::Withhold,
     }
 }
 

@@ -6,7 +6,7 @@ use levee_vocab::{ByteRate, LinkId};
 
 use super::{Closing, Origin, Rescue};
 use crate::desk::Desk;
-use crate::help::allot;
+use crate::help::{Allotted, allot};
 use crate::output::ShutdownCause;
 
 impl Rescue {
@@ -30,10 +30,14 @@ impl Rescue {
     }
 
     /// D_alloc of each origin, by its slot.
-    pub(crate) fn allotted(&self) -> BTreeMap<u8, ByteRate> {
+    pub(crate) fn allotted(&self) -> BTreeMap<u8, Allotted> {
+        let allotted = |origin: &Origin| Allotted {
+            rate: origin.allotted,
+            is_orphan: !origin.is_linked(),
+        };
         let origins = self.origins.values();
         origins
-            .map(|origin| (origin.slot, origin.allotted))
+            .map(|origin| (origin.slot, allotted(origin)))
             .collect()
     }
 
