@@ -162,8 +162,9 @@ impl Core {
         u64::from(new) * SEGMENT_BYTES + extra
     }
 
-    /// Notes that `overhead` was charged for the response that begins.
-    pub(super) fn note_charged(&self, connection: &mut Connection, overhead: u64) {
+    /// Notes that `overhead` was charged for the response that begins. Gives the bytes of it that
+    /// TLS took: a handshake before the first.
+    pub(super) fn note_charged(&self, connection: &mut Connection, overhead: u64) -> u64 {
         let extra = std::mem::take(&mut connection.extra) + connection.socket.take_extra();
         let of_tcp = overhead.saturating_sub(extra);
         connection.segments = match connection.responses {
@@ -171,6 +172,7 @@ impl Core {
             _ => connection.segments + (of_tcp / SEGMENT_BYTES) as u32,
         };
         connection.responses += 1;
+        extra
     }
 }
 

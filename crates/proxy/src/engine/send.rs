@@ -179,6 +179,16 @@ impl Core {
         }
     }
 
+    /// Counts what TLS sent before a response: of small pages to new visitors it is as much as the
+    /// pages, so a link would be full long before it seemed so. What a redirect costs is accounted
+    /// with all that belongs to it (A_redi).
+    pub(super) fn note_handshake(&self, answer: &Answer, bytes: u64) {
+        let is_accounted = matches!(answer.kind, Kind::Redirect { .. });
+        if bytes > 0 && !is_accounted {
+            self.note_sent(answer, bytes);
+        }
+    }
+
     /// Counts a response that begins.
     pub(super) fn note_begun(&self, kind: Kind) {
         let counters = &self.counters;

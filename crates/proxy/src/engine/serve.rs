@@ -361,7 +361,8 @@ impl Core {
             answer.admitted = answer.ready() + packets.heads(0, answer.ready()) + visit.overhead;
             link.admit(answer.class(), answer.admitted);
         }
-        self.note_charged(connection, visit.overhead);
+        let of_tls = self.note_charged(connection, visit.overhead);
+        self.note_handshake(&answer, of_tls);
         self.note_begun(answer.kind);
         self.set_answer(connection, answer);
     }

@@ -147,8 +147,12 @@ fn what_visitors_by_https_get_is_counted_apart() {
     assert_eq!(plain.https_own_bytes, 0);
     let mut visitor = visitor(&running, &papers.client(&BOTH), "site.example");
     assert_eq!(ask(&mut visitor, &get("/page.bin")).status, 200);
-    let sample = running.sample_until(|sample| sample.https_own_bytes > 10_000);
-    assert_eq!(sample.own_bytes, plain.own_bytes + sample.https_own_bytes);
+    // The handshake, with its certificate, left over the same link.
+    let least = plain.own_bytes + 500;
+    running.sample_until(|sample| {
+        sample.https_own_bytes > least
+            && sample.own_bytes == plain.own_bytes + sample.https_own_bytes
+    });
 }
 
 #[test]
