@@ -9,6 +9,9 @@
 //!               leads back unsigned
 //! ```
 //!
+//! Who is not to be helped any more (expelled, or by the operator's word) has no `Ending`: from
+//! wherever it stands its alias is `Expired` at once.
+//!
 //! `Ending` spares visitors a detour: while the origin may still send them here, the alias serves
 //! them. It redirects back only one interval after the origin has confirmed that it stopped, or
 //! after [`GRACE`] when it can no longer be asked. `Restored` is the same for a server that lost
@@ -60,6 +63,8 @@ pub(crate) struct Aliases {
     started: Started,
     /// How long others may remember that an origin's own name leads here.
     name_ttls: BTreeMap<LinkId, Duration>,
+    /// When each rescue began whose alias is known.
+    began: BTreeMap<LinkId, Timestamp>,
     /// No alias has to move before this, and few later: asked for after each input of the Brain,
     /// when there may be thousands.
     deadline: Option<Timestamp>,
@@ -87,6 +92,7 @@ impl Aliases {
             by_number,
             last,
             name_ttls: BTreeMap::new(),
+            began: BTreeMap::new(),
             started: Started::No,
             deadline: None,
         };
@@ -94,13 +100,13 @@ impl Aliases {
         aliases
     }
 
-    /// Gives a new alias to the origin of `call`; none when no valid name can be made.
+    /// Gives a new alias to the origin of `call` at `now`; none when no valid name can be made.
     pub(crate) fn give(
         &mut self,
         parameters: &Parameters,
         call: &RescueCall,
-        link: LinkId,
-        slot: u8,
+        (link, slot): (LinkId, u8),
+        now: Timestamp,
     ) -> Option<HostName> {
         let number = match &self.last {
             Some(record) => record.number.checked_add(1)?,
@@ -135,6 +141,7 @@ impl Aliases {
             phase: OriginPhase::Live,
         };
         self.by_number.insert(number, Alias::Given(route.into()));
+        self.began.insert(link, now);
         if let Some(name_ttl) = call.name_ttl {
             self.name_ttls.insert(link, name_ttl.min(NAME_TTL_MAX));
         }
@@ -163,6 +170,25 @@ impl Aliases {
             | OriginPhase::Restored { .. }
             | OriginPhase::Expired { .. } => None,
         });
+    }
+
+    /// Nobody is served any more under the aliases that `is_cut`: they lead back until `until`, and
+    /// are then forgotten. Gives the origins whose last visitors were still served.
+    pub(crate) fn cut(
+        &mut self,
+        until: Timestamp,
+        is_cut: impl Fn(&OriginRoute) -> bool,
+    ) -> BTreeSet<HostName> {
+        let mut ending = BTreeSet::new();
+        let aliases = self.by_number.values_mut();
+        for alias in aliases.filter(|alias| alias.served().is_some_and(&is_cut)) {
+            if alias.ends_at().is_some() {
+                ending.insert(alias.route().origin.host.clone());
+            }
+            alias.expire(until);
+        }
+        self.find_deadline();
+        ending
     }
 
     /// The origin on `link` has died: its alias shows what we have until `until`.
@@ -228,6 +254,7 @@ impl Aliases {
             .map(|alias| alias.route().link)
             .collect();
         self.name_ttls.retain(|link, _| known.contains(link));
+        self.began.retain(|link, _| known.contains(link));
         self.find_deadline();
     }
 
@@ -258,6 +285,18 @@ impl Aliases {
     /// Slots of the aliases that still serve, and whose they are.
     pub(crate) fn slots(&self) -> impl Iterator<Item = (u8, &HostName)> {
         self.serving().map(|route| (route.slot, &route.origin.host))
+    }
+
+    /// Rescues that are over and whose last visitors are still served, and when each began.
+    pub(crate) fn ending(&self) -> impl Iterator<Item = (&OriginRoute, Timestamp)> {
+        let ending = self.serving().filter(|route| match route.phase {
+            OriginPhase::Ending { .. } => true,
+            OriginPhase::Live
+            | OriginPhase::Orphaned { .. }
+            | OriginPhase::Restored { .. }
+            | OriginPhase::Expired { .. } => false,
+        });
+        ending.filter_map(|route| Some((route, *self.began.get(&route.link)?)))
     }
 
     /// Whether `host` is one of our aliases, of whatever age.
@@ -326,15 +365,7 @@ impl Aliases {
     }
 
     fn serving(&self) -> impl Iterator<Item = &OriginRoute> {
-        self.by_number.values().filter_map(|alias| match alias {
-            Alias::Given(route) => match route.phase {
-                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
-                    Some(&**route)
-                }
-                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => None,
-            },
-            Alias::Restored { .. } => None,
-        })
+        self.by_number.values().filter_map(Alias::served)
     }
 
     fn leave_homes(&mut self, link: LinkId) {

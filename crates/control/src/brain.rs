@@ -13,13 +13,13 @@ use levee_vocab::{ByteRate, Random, ServerState, Timestamp};
 use crate::desk::Desk;
 use crate::discovery::Due;
 use crate::help::GivenRecord;
-use crate::input::Input;
+use crate::input::{Input, LinkLoss};
 use crate::output::Output;
 use crate::parameters::Parameters;
-use crate::plan::RoutePlan;
+use crate::plan::{OriginRoute, RoutePlan};
 use crate::reason::Reason;
 use crate::rescue::{Phase, transition};
-use crate::view::{AliasRecord, BrainView};
+use crate::view::{AliasRecord, BrainView, EndingView};
 
 /// The mind of one site. See the file header.
 #[derive(Clone, Debug)]
@@ -117,12 +117,23 @@ impl Brain {
             calm_intervals: self.desk.load.calm_intervals(),
             rescue_servers,
             origins,
+            ending: self.ending(),
             drill: self.phase.drill(&self.desk),
             help: self.desk.help_view(),
             hot: self.desk.hot_views(),
             candidates: self.desk.allocation.candidates().to_vec(),
             decisions: self.desk.journal.decisions(),
         }
+    }
+
+    fn ending(&self) -> Vec<EndingView> {
+        let view = |(route, since): (&OriginRoute, _)| EndingView {
+            link: route.link,
+            peer: route.origin.clone(),
+            alias: route.alias.clone(),
+            since,
+        };
+        self.desk.aliases.ending().map(view).collect()
     }
 
     /// The aliases given out, to be kept over a restart.
@@ -153,7 +164,10 @@ impl Brain {
             Input::CandidatesFound(found) => {
                 desk.allocation.renew(found.clone(), &desk.parameters);
             }
-            Input::ParametersChanged(parameters) => desk.adopt(parameters),
+            Input::ParametersChanged(parameters) => {
+                desk.adopt(parameters);
+                desk.cut_unwanted();
+            }
             Input::ResourcesStepped(steps) => desk.note_steps(steps),
             Input::EmbeddedFound { page, resources } => desk.copies.embed(page, resources),
             Input::CopyEnded { link, url, outcome } => desk.end_copy((*link, url), *outcome),
@@ -167,7 +181,14 @@ impl Brain {
                 let until = desk.after(1.0);
                 desk.aliases.acknowledge(*link, until);
             }
-            Input::MembersExpelled(hosts) => desk.allocation.expel(hosts),
+            Input::MembersExpelled(hosts) => {
+                desk.allocation.expel(hosts);
+                desk.cut_unwanted();
+            }
+            Input::LinkLost {
+                link,
+                loss: LinkLoss::Distrusted,
+            } => desk.cut(*link),
             Input::RecordsChanged(records) => desk.records = *records,
             Input::TimerFired
             | Input::SearchFailed
@@ -179,7 +200,10 @@ impl Brain {
             | Input::PermitReceived { .. }
             | Input::OriginReturned { .. }
             | Input::DeliveryLate { .. }
-            | Input::LinkLost { .. }
+            | Input::LinkLost {
+                loss: LinkLoss::Closed | LinkLoss::Silent | LinkLoss::Garbage | LinkLoss::NotAMember,
+                ..
+            }
             | Input::DrillOrdered(_)
             | Input::DrillStopped(_)
             | Input::DrainStarted => {}

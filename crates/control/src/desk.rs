@@ -4,6 +4,7 @@
 //! It exists so that the phases (`rescue`) carry only what is true in them. It decides nothing.
 
 mod copying;
+mod dismissal;
 
 use std::time::Duration;
 

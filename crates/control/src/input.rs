@@ -250,6 +250,8 @@ pub enum LinkLoss {
     Garbage,
     /// Cut by us: it is no member any more, or has lied. Whatever it permitted is over.
     Distrusted,
+    /// Cut by the other side, for which we are no member any more: it has not died.
+    NotAMember,
 }
 
 /// Bytes and requests of one kind in one interval.
@@ -350,6 +352,7 @@ impl LinkLoss {
             Self::Silent => "the other side fell silent",
             Self::Garbage => "the other side broke the rescue protocol",
             Self::Distrusted => "the other side is not trusted any more",
+            Self::NotAMember => "for the other side this server is no member any more",
         }
     }
 }

@@ -80,5 +80,7 @@ pub use upstreams::{
     Checked, Choice, NoChoice, RetryGrant, Sign, Tier, UpstreamGroup, UpstreamId, UpstreamRules,
     UpstreamView,
 };
-pub use view::{AliasRecord, BrainView, Entry, HelpView, HotView, OwnName, PhaseName, RescueView};
+pub use view::{
+    AliasRecord, BrainView, EndingView, Entry, HelpView, HotView, OwnName, PhaseName, RescueView,
+};
 pub use way_back::{Comeback, Marks, Onward, REDIRECTS_MAX, Signature, WayBack};

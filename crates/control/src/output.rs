@@ -104,6 +104,8 @@ pub enum ShutdownCause {
     Overload,
     /// Either: the operator stops this server, or turned helping off.
     Drain,
+    /// Rescue server: the origin is expelled.
+    Expelled,
     /// Either: the drill is over.
     DrillOver,
     /// Rescue server: its operator wants no drill now.
@@ -135,6 +137,7 @@ impl ShutdownCause {
             Self::Idle => "no visitors came for too long",
             Self::Overload => "the rescue server is overloaded itself",
             Self::Drain => "the operator stopped helping",
+            Self::Expelled => "it is expelled",
             Self::DrillOver => "the drill is over",
             Self::DrillStopped => "the operator stopped the drill",
             Self::RealCall => "a site in need calls, and a drill gives way",

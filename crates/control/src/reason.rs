@@ -55,6 +55,12 @@ pub enum Reason {
         /// Why, in the imperative of who ended it, e.g. `crowd has left`.
         why: &'static str,
     },
+    /// The last visitors of a rescue that is over are served no longer: its origin is not to be
+    /// helped any more.
+    GraceEnded {
+        /// The origin.
+        peer: HostName,
+    },
     /// An origin that we rescue died, and we go on without it.
     OriginDied {
         /// The origin.
@@ -214,11 +220,11 @@ impl fmt::Display for Reason {
                 write!(f, "rescue with {peer} began: redirects up to {rate}")
             }
             Self::RescueEnded { peer, why } => write!(f, "rescue with {peer} ended: {why}"),
-            Self::OriginDied { peer, left } => write!(
-                f,
-                "{peer} has died, and permits us to go on for {} s",
-                left.as_secs()
-            ),
+            Self::GraceEnded { peer } => write!(f, "late visitors of {peer} are served no longer"),
+            Self::OriginDied { peer, left } => {
+                let left = left.as_secs();
+                write!(f, "{peer} has died, and permits us to go on for {left} s")
+            }
             Self::RateChanged { peer, from, to } => {
                 write!(f, "redirect rate with {peer} changed from {from} to {to}")
             }
@@ -287,6 +293,7 @@ impl Reason {
             | Self::Asked { .. }
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
+            | Self::GraceEnded { .. }
             | Self::OriginDied { .. }
             | Self::RateChanged { .. }
             | Self::CameBack { .. }
@@ -322,6 +329,7 @@ impl Reason {
             | Self::Asked { .. }
             | Self::RescueBegan { .. }
             | Self::RescueEnded { .. }
+            | Self::GraceEnded { .. }
             | Self::OriginDied { .. }
             | Self::RateChanged { .. }
             | Self::CameBack { .. }

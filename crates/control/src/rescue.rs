@@ -285,6 +285,7 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
         Input::LinkLost { link, loss } => rescue.lost(desk, *link, *loss),
         Input::TimerFired => rescue.time_passed(desk),
         Input::ParametersChanged(_) => rescue.settings_changed(desk),
+        Input::MembersExpelled(_) => rescue.expelled(desk),
         Input::RescueAccepted { link, .. } => too_late(desk, *link, Phase::Rescue(rescue)),
         Input::DrillOrdered(_) => {
             refuse(desk, DrillRefusal::Helping);
@@ -298,7 +299,6 @@ fn in_rescue(desk: &mut Desk, mut rescue: Rescue, input: &Input) -> Phase {
             Phase::Drained
         }
         Input::CandidatesFound(_)
-        | Input::MembersExpelled(_)
         | Input::DeliveryLate { .. }
         | Input::SearchFailed
         | Input::RescueRefused { .. }

@@ -32,6 +32,8 @@ pub struct BrainView {
     pub rescue_servers: Vec<RescueView>,
     /// Origins that we help.
     pub origins: Vec<RescueView>,
+    /// Origins whose rescue is over, and whose last visitors are still served.
+    pub ending: Vec<EndingView>,
     /// The drill that we hold or take part in.
     pub drill: Option<DrillView>,
     /// What is given to others, and to whom it is not.
@@ -82,6 +84,19 @@ pub struct RescueView {
     pub used: ByteRate,
     /// The origin has died, and permits us to go on until then.
     pub orphaned_until: Option<Timestamp>,
+}
+
+/// A rescue that we gave and that is over, while its alias still serves.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EndingView {
+    /// The link that it had.
+    pub link: LinkId,
+    /// The origin's own name and port.
+    pub peer: WebAddress,
+    /// The alias.
+    pub alias: HostName,
+    /// When it began.
+    pub since: Timestamp,
 }
 
 /// What was given to others in the last 24 hours, and to whom it was not.

@@ -5,7 +5,7 @@
 #[path = "support/fixtures.rs"]
 mod fixtures;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fixtures::{
@@ -15,7 +15,7 @@ use levee_control::{
     Brain, BrainView, CopyOutcome, DrillStop, HotSpotOutput, HotSpotStep, Input, LinkLoss,
     LoadSample, OriginPhase, Output, PhaseName, Records, Rejection,
 };
-use levee_vocab::{ByteRate, LinkId, ServerState, Timestamp};
+use levee_vocab::{ByteRate, HostName, LinkId, ServerState, Timestamp};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -56,8 +56,16 @@ fn samples() -> impl Strategy<Value = LoadSample> {
     })
 }
 
+fn losses() -> impl Strategy<Value = LinkLoss> {
+    prop_oneof![
+        2 => Just(LinkLoss::Closed),
+        2 => Just(LinkLoss::Garbage),
+        1 => Just(LinkLoss::Distrusted),
+        1 => Just(LinkLoss::NotAMember),
+    ]
+}
+
 fn inputs() -> impl Strategy<Value = Input> {
-    let losses = prop_oneof![Just(LinkLoss::Closed), Just(LinkLoss::Garbage)];
     let found = prop::collection::vec((hosts(), 0..6000_u64), 0..5);
     let answers = (1..6_u64, 0..3000_u64, any::<bool>());
     prop_oneof![
@@ -108,7 +116,7 @@ fn inputs() -> impl Strategy<Value = Input> {
             .prop_map(Input::DrillStopped),
         3 => links().prop_map(|link| Input::AnswerReceived { link }),
         1 => links().prop_map(|link| Input::ShutdownReceived { link }),
-        1 => (links(), losses).prop_map(|(link, loss)| Input::LinkLost { link, loss }),
+        1 => (links(), losses()).prop_map(|(link, loss)| Input::LinkLost { link, loss }),
         1 => any::<bool>().prop_map(|helps| {
             let mut changed = parameters("www.own.example");
             changed.origins_max = if helps { 16 } else { 0 };
@@ -160,6 +168,8 @@ struct Watched {
     ended: BTreeMap<String, Ended>,
     /// The link on which an origin said SHUTDOWN just now.
     released: Option<LinkId>,
+    /// Aliases of origins that were not to be helped any more.
+    cut: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -177,6 +187,7 @@ impl Watched {
             last_alias: 0,
             ended: BTreeMap::new(),
             released: None,
+            cut: BTreeSet::new(),
         }
     }
 
@@ -185,6 +196,7 @@ impl Watched {
         let before = self.brain.view().phase;
         let version = self.brain.plan().version;
         self.note_confirmation(&input);
+        self.note_cut(&input);
         let outputs = self.brain.handle(now, input);
         let swapped = outputs.contains(&Output::SwapPlan);
         assert_eq!(self.brain.plan().version > version, swapped);
@@ -210,6 +222,24 @@ impl Watched {
                 ended.confirmed = ended.confirmed.or(Some(self.now));
             }
         }
+    }
+
+    fn note_cut(&mut self, input: &Input) {
+        let plan = self.brain.plan();
+        let routes = &plan.hosts.origins;
+        let loss = LinkLoss::Distrusted;
+        let is_distrusted = |link| *input == Input::LinkLost { link, loss };
+        let distrusted: Vec<_> = routes
+            .iter()
+            .filter(|one| is_distrusted(one.link))
+            .collect();
+        let unwanted = |host: &HostName| {
+            let is_expelled =
+                matches!(input, Input::MembersExpelled(hosts) if hosts.contains(host));
+            is_expelled || distrusted.iter().any(|route| route.origin.host == *host)
+        };
+        let cut = routes.iter().filter(|route| unwanted(&route.origin.host));
+        self.cut.extend(cut.map(|route| route.alias.to_string()));
     }
 
     /// No server both rescues and is rescued, and numbers of aliases only grow.
@@ -312,6 +342,8 @@ impl Watched {
                         confirmed: (self.released == Some(route.link)).then_some(self.now),
                     });
                 }
+                // It has no claim to any grace.
+                OriginPhase::Expired { .. } if self.cut.contains(&name) => {}
                 OriginPhase::Expired { .. } => {
                     let ended = self.ended[&name];
                     let is_lost = self.now.since(ended.at) >= 10 * INTERVAL;
@@ -382,6 +414,7 @@ proptest! {
         let records = watched.brain.aliases();
         watched.brain = Brain::new(parameters("www.own.example"), 2, records);
         watched.ended.clear();
+        watched.cut.clear();
         let call = call("www.newcomer.example");
         let link = LinkId::Inbound(50);
         let outputs = watched.brain.handle(watched.now, Input::SosReceived { link, call });

@@ -141,7 +141,7 @@ fn an_origin_that_is_expelled_when_it_has_died_is_shown_no_longer() {
     lose(&mut brain, 10, LinkLoss::Closed);
     lose(&mut brain, 20, LinkLoss::Distrusted);
     assert!(brain.view().origins.is_empty());
-    assert!(matches!(phase(&brain), OriginPhase::Ending { .. }));
+    assert!(matches!(phase(&brain), OriginPhase::Expired { .. }));
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn without_a_permit_or_after_garbage_a_lost_link_ends_the_rescue() {
         (0, LinkLoss::Closed),
         (5, LinkLoss::Closed),
         (3600, LinkLoss::Garbage),
-        (3600, LinkLoss::Distrusted),
+        (3600, LinkLoss::NotAMember),
     ] {
         let mut brain = permitted(length);
         lose(&mut brain, 10, loss);

@@ -428,6 +428,7 @@ fn tell(reason: &Reason) {
         Reason::StateChanged { .. }
         | Reason::RescueBegan { .. }
         | Reason::RescueEnded { .. }
+        | Reason::GraceEnded { .. }
         | Reason::DrillBegan { .. }
         | Reason::DrillRefused { .. }
         | Reason::DrillJoined { .. }

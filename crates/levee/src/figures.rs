@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, Candidate, OriginPhase, OriginRoute, Parameters, PhaseName, RescueView, Thresholds,
-    Tier, UpstreamView,
+    BrainView, Candidate, EndingView, OriginPhase, OriginRoute, Parameters, PhaseName, RescueView,
+    Thresholds, Tier, UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
@@ -21,7 +21,7 @@ use levee_observe::{
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_trust::Role;
-use levee_vocab::{AliasHttps, LinkId, Timestamp};
+use levee_vocab::{AliasHttps, ByteRate, LinkId, Timestamp};
 
 use crate::integrity::IntegrityOffice;
 use crate::replicator::CopyCounts;
@@ -117,10 +117,7 @@ impl Figures {
             rates: rates(sampler),
             lifetime: self.lifetime(sampler, surroundings),
             rescue_servers: peers(&view.rescue_servers),
-            origins: peers(&view.origins)
-                .into_iter()
-                .chain(ending(&sampler.plan().hosts.origins))
-                .collect(),
+            origins: origins(view, sampler, &calendar),
             kept_aliases: kept_aliases(&sampler.plan().hosts.origins),
             candidates: offers(&view.candidates),
             candidates_https: with_https(&view.candidates),
@@ -389,6 +386,15 @@ fn upstream(view: &UpstreamView) -> UpstreamStatus {
     }
 }
 
+/// Those that we help, and those whose last visitors we serve.
+fn origins(view: &BrainView, sampler: &Sampler, calendar: &Calendar) -> Vec<Peer> {
+    let helped = view.origins.iter();
+    let helped = helped.map(|one| peer(one, sampler, calendar));
+    let ended = view.ending.iter();
+    let ended = ended.map(|one| ending(one, sampler, calendar));
+    helped.chain(ended).collect()
+}
+
 fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
     let served = sampler.since_rescue_began(view.link);
     Peer {
@@ -412,21 +418,22 @@ fn peer(view: &RescueView, sampler: &Sampler, calendar: &Calendar) -> Peer {
     }
 }
 
-/// Origins whose rescue is over but whose last visitors are still served.
-fn ending(origins: &[Arc<OriginRoute>]) -> impl Iterator<Item = Peer> + '_ {
-    let is_ending = |origin: &&Arc<OriginRoute>| match origin.phase {
-        OriginPhase::Ending { .. } => true,
-        OriginPhase::Live
-        | OriginPhase::Orphaned { .. }
-        | OriginPhase::Restored { .. }
-        | OriginPhase::Expired { .. } => false,
-    };
-    origins.iter().filter(is_ending).map(|origin| Peer {
-        site: origin.origin.to_string(),
-        alias: origin.alias.to_string(),
+/// An origin whose rescue is over, and whose last visitors are still served: what they get counts
+/// on.
+fn ending(view: &EndingView, sampler: &Sampler, calendar: &Calendar) -> Peer {
+    let served = sampler.since_rescue_began(view.link);
+    let load = sampler.load();
+    let last = load.rescue.get(&view.link).copied().unwrap_or_default();
+    Peer {
+        site: view.peer.to_string(),
+        alias: view.alias.to_string(),
+        since: calendar.unix(view.since),
+        used: ByteRate::of(last.bytes, load.elapsed).as_bytes(),
+        requests: served.requests,
+        bytes: served.bytes,
         phase: "ending".to_owned(),
         ..Peer::default()
-    })
+    }
 }
 
 /// Aliases under which nobody is served any more: they lead back to their origins.

@@ -49,10 +49,28 @@ impl Alias {
         }
     }
 
+    /// The way of an origin whose visitors are served.
+    pub(super) fn served(&self) -> Option<&OriginRoute> {
+        match self {
+            Self::Given(route) => match route.phase {
+                OriginPhase::Live | OriginPhase::Orphaned { .. } | OriginPhase::Ending { .. } => {
+                    Some(&**route)
+                }
+                OriginPhase::Restored { .. } | OriginPhase::Expired { .. } => None,
+            },
+            Self::Restored { .. } => None,
+        }
+    }
+
+    /// It leads back, and nobody else is asked for its objects.
     pub(super) fn expire(&mut self, until: Timestamp) {
         let next = OriginPhase::Expired { until };
         match self {
-            Self::Given(route) => Arc::make_mut(route).phase = next,
+            Self::Given(route) => {
+                let route = Arc::make_mut(route);
+                route.phase = next;
+                route.homes = None;
+            }
             Self::Restored { phase, .. } => *phase = next,
         }
     }

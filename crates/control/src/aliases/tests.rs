@@ -36,7 +36,12 @@ fn call(link: u64) -> RescueCall {
 
 fn give(aliases: &mut Aliases, link: u64) -> HostName {
     aliases
-        .give(&parameters(), &call(link), LinkId::Inbound(link), 3)
+        .give(
+            &parameters(),
+            &call(link),
+            (LinkId::Inbound(link), 3),
+            Timestamp::ZERO,
+        )
         .unwrap()
 }
 
@@ -79,7 +84,7 @@ fn an_origin_whose_name_leads_here_is_served_until_others_have_forgotten_that() 
             name_ttl: Some(Duration::from_secs(seconds)),
             ..call(number)
         };
-        aliases.give(&parameters(), &call, link, 3);
+        aliases.give(&parameters(), &call, (link, 3), Timestamp::ZERO);
         aliases.end(link, Timestamp::from_seconds(10));
         aliases.acknowledge(link, Timestamp::from_seconds(2));
     }
@@ -115,7 +120,8 @@ fn a_name_that_led_here_is_known_after_a_restart() {
         name_ttl: Some(Duration::from_secs(30)),
         ..call(2)
     };
-    aliases.give(&parameters(), &call, LinkId::Inbound(2), 3);
+    let place = (LinkId::Inbound(2), 3);
+    aliases.give(&parameters(), &call, place, Timestamp::ZERO);
     let mut restored = Aliases::restore(aliases.records());
     let knows = |aliases: &Aliases, host: &str| aliases.table().names.contains_key(host);
     for now in [7, 11] {

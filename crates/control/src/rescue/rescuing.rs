@@ -316,7 +316,8 @@ impl Rescue {
         self.check(desk, call)?;
         let slot = desk.slots.take(|slot| desk.aliases.uses_slot(slot));
         let slot = slot.ok_or(CallRefusal::SlotsTaken)?;
-        let alias = desk.aliases.give(&desk.parameters, call, link, slot);
+        let place = (link, slot);
+        let alias = desk.aliases.give(&desk.parameters, call, place, desk.now);
         let alias = alias.ok_or(CallRefusal::NoAlias)?;
         desk.act(Output::RememberAliases);
         let origin = Origin {

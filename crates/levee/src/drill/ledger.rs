@@ -105,6 +105,7 @@ impl Ledger {
                 }
             }),
             Reason::StateChanged { .. }
+            | Reason::GraceEnded { .. }
             | Reason::LoadRose { .. }
             | Reason::RedirectThreshold { .. }
             | Reason::SosRejected { .. }

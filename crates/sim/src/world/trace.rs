@@ -169,6 +169,7 @@ fn describe_reason(reason: &Reason) -> Option<String> {
         | Reason::Asked { .. }
         | Reason::RescueBegan { .. }
         | Reason::RescueEnded { .. }
+        | Reason::GraceEnded { .. }
         | Reason::OriginDied { .. }
         | Reason::RateChanged { .. }
         | Reason::CameBack { .. }

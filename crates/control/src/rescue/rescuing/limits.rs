@@ -8,6 +8,7 @@ use super::{Closing, Origin, Rescue};
 use crate::desk::Desk;
 use crate::help::{Allotted, allot};
 use crate::output::ShutdownCause;
+use crate::rescue::Phase;
 
 impl Rescue {
     /// Origins that the operator helps no more: by name, and the newest where they are too many.
@@ -19,6 +20,14 @@ impl Rescue {
         wanted.truncate(desk.parameters.origins_max);
         let unwanted = self.origins.keys().filter(|link| !wanted.contains(link));
         unwanted.copied().collect()
+    }
+
+    /// Members are expelled: those of them that we help are let go.
+    pub(crate) fn expelled(mut self, desk: &mut Desk) -> Phase {
+        let expelled = self.find(|origin| desk.allocation.is_expelled(&origin.site.host));
+        let closing = self.shut_down(desk, expelled, ShutdownCause::Expelled);
+        self.share_out(desk);
+        self.settle_after(closing)
     }
 
     /// The most that each origin may have.

@@ -7,8 +7,8 @@
 //!   over ◀──────────────────────────────────────────────── over
 //! ```
 //!
-//! A shutdown is no death, and neither is a link that was cut for garbage, or because the origin is
-//! not trusted any more: all of these end the rescue as ever, the last one that of an orphan too.
+//! A shutdown is no death, and neither is a link that was cut for garbage, or because one side is
+//! no member any more: all of these end the rescue as ever, the last one that of an orphan too.
 //! An orphan is rescued like any other, but nothing is told to it and nothing is fetched for it.
 //! The permit counts from when it was told last, so a clock that is wrong does no harm.
 
@@ -62,15 +62,13 @@ impl Rescue {
 
     /// The link is gone.
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
-        let is_death = match loss {
-            LinkLoss::Closed | LinkLoss::Silent => true,
-            LinkLoss::Garbage | LinkLoss::Distrusted => false,
-        };
-        if is_death {
-            self.died(desk, link, loss);
-        } else {
-            let until = desk.after(GRACE);
-            self.part(desk, link, until, loss.why());
+        match loss {
+            LinkLoss::Closed | LinkLoss::Silent => self.died(desk, link, loss),
+            LinkLoss::Garbage => self.part(desk, link, desk.after(GRACE), loss.why()),
+            // It redirects nobody any more.
+            LinkLoss::NotAMember => self.part(desk, link, desk.after(1.0), loss.why()),
+            // Its alias leads back already.
+            LinkLoss::Distrusted => self.part(desk, link, desk.now, loss.why()),
         }
         self.share_out(desk);
         self.settle()
