@@ -17,6 +17,7 @@
 //! What looks come to is decided in `levee_control::Inspection`; here are keys, sockets and files.
 
 mod accuser;
+mod dismissals;
 mod diversion;
 mod expelled;
 mod inspector;
@@ -44,6 +45,7 @@ use levee_vocab::{HostName, LinkId, WebAddress};
 use tokio::sync::{mpsc, watch};
 
 pub use accuser::keep_accusations;
+pub use dismissals::watch_members;
 pub use expelled::{Expelled, ExpelledList};
 pub use inspector::{Inspector, InspectorParts};
 pub use neighbours::{ReportLine, watch_neighbours};

@@ -8,6 +8,8 @@ mod accusations;
 mod attacks;
 #[path = "real_closed_community/boaster.rs"]
 mod boaster;
+#[path = "real_closed_community/dismissals.rs"]
+mod dismissals;
 #[path = "real_closed_community/members.rs"]
 mod members;
 #[path = "real_closed_community/omissions.rs"]

@@ -13,6 +13,8 @@
 //! rescue -> origin   4 200 OK
 //! ```
 //!
+//! `SHUTDOWN cause=not_a_member` tells a side that it was let go for that, and the other one lives.
+//!
 //! The fixed parameters are the paper's; everything of ours is `key=value` after them, and each may
 //! be missing. A rehearsal says so: `drill=60` in the SOS, for so many seconds, and `drill=1` in
 //! its `200 OK`, without which the other side cannot know that it is one. `tls=443` is the port for
@@ -74,9 +76,19 @@ pub enum Request {
     /// answers 501.
     Report(Report),
     /// Either ends the rescue.
-    Shutdown,
+    Shutdown(ShutdownWord),
     /// A command that we do not know; its parameters are not kept.
     Unknown(String),
+}
+
+/// `cause`: why a side ends a rescue, as far as the other one has to know. Not in the paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ShutdownWord {
+    /// It does not say, or in a word that we do not know.
+    #[default]
+    Unsaid,
+    /// `not_a_member`: by its member list the other side is none, or none any more.
+    NotAMember,
 }
 
 /// An origin server's call for help.
@@ -159,6 +171,9 @@ pub enum Answer {
         text: String,
     },
 }
+
+/// See [`ShutdownWord::NotAMember`].
+const NOT_A_MEMBER: &str = "not_a_member";
 
 /// Version of the `key=value` extensions that this code speaks.
 pub const VERSION: u32 = 1;
@@ -259,7 +274,10 @@ impl fmt::Display for Request {
             Self::Peers(peers) => write!(f, "PEERS{}", peers_words(peers)),
             Self::Permit(permit) => write!(f, "PERMIT{permit}"),
             Self::Report(report) => write!(f, "REPORT{report}"),
-            Self::Shutdown => f.write_str("SHUTDOWN"),
+            Self::Shutdown(ShutdownWord::Unsaid) => f.write_str("SHUTDOWN"),
+            Self::Shutdown(ShutdownWord::NotAMember) => {
+                write!(f, "SHUTDOWN cause={NOT_A_MEMBER}")
+            }
             Self::Unknown(command) => f.write_str(command),
         }
     }
@@ -349,10 +367,24 @@ fn parse_request(command: &str, words: Words<'_>) -> Result<Request, ParseError>
         return Ok(Request::Report(parse_report(words)?));
     }
     if command.eq_ignore_ascii_case("SHUTDOWN") {
-        words.close()?;
-        return Ok(Request::Shutdown);
+        return Ok(Request::Shutdown(parse_shutdown(words)?));
     }
     Ok(Request::Unknown(command.to_ascii_uppercase()))
+}
+
+fn parse_shutdown(words: Words<'_>) -> Result<ShutdownWord, ParseError> {
+    let mut cause = None;
+    for pair in words.pairs() {
+        let (name, value) = pair?;
+        if name == "cause" {
+            let word = match value {
+                NOT_A_MEMBER => ShutdownWord::NotAMember,
+                _ => ShutdownWord::Unsaid,
+            };
+            fill(&mut cause, "cause", Some(word))?;
+        }
+    }
+    Ok(cause.unwrap_or_default())
 }
 
 fn parse_rate(mut words: Words<'_>) -> Result<Rate, ParseError> {

@@ -36,7 +36,8 @@ use crate::line::LineReader;
 use crate::message_budget::MessageBudget;
 use crate::peers_words::sendable;
 use crate::rescue::{
-    Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Rate, Request, Sos, parse,
+    Answer, Body, CODE_MALFORMED, CODE_UNKNOWN, Message, Offer, Rate, Request, ShutdownWord, Sos,
+    parse,
 };
 
 pub use fault::{CommandName, Ending, Event, Fault, FaultKind, PurgeAnswer, Refusal};
@@ -78,6 +79,8 @@ pub enum Input<'a> {
     },
     /// We end the rescue.
     ShutdownDecided,
+    /// By our member list the other side may not be here: it is told so, and not waited for.
+    PeerDenied,
 }
 
 /// Something that must be done, in order.
@@ -175,6 +178,7 @@ impl RescueSession {
             }
             Input::PurgeDone { objects } => self.purge_done(now, objects, &mut out),
             Input::ShutdownDecided => self.shut_down(now, &mut out),
+            Input::PeerDenied => self.deny(now, &mut out),
         }
         out
     }
@@ -273,7 +277,7 @@ impl RescueSession {
             | Request::Peers(_)
             | Request::Permit(_)
             | Request::Report(_)
-            | Request::Shutdown
+            | Request::Shutdown(_)
             | Request::Unknown(_) => None,
         };
         if rate.is_some() && self.heard == (number, rate) {
@@ -306,7 +310,7 @@ impl RescueSession {
                     out,
                 );
             }
-            Request::Shutdown => self.take_shutdown(number, out),
+            Request::Shutdown(word) => self.take_shutdown(number, word, out),
             Request::Unknown(_) => self.take_unknown(number, out),
         }
     }
@@ -366,13 +370,15 @@ impl RescueSession {
         }
     }
 
-    fn take_shutdown(&mut self, number: u32, out: &mut Vec<Output>) {
+    fn take_shutdown(&mut self, number: u32, word: ShutdownWord, out: &mut Vec<Output>) {
         match &mut self.phase {
             // Answers come in the order of the requests: this one waits for that to the SOS.
-            Phase::Deciding { shutdown, .. } if shutdown.is_none() => *shutdown = Some(number),
+            Phase::Deciding { shutdown, .. } if shutdown.is_none() => {
+                *shutdown = Some((number, word));
+            }
             Phase::Rescued | Phase::Rescuing => {
                 out.push(send_answer(number, Answer::Done));
-                out.push(Output::Tell(Event::ShutdownReceived));
+                out.push(Output::Tell(Event::ShutdownReceived(word)));
                 self.close(Ending::Finished, out);
             }
             // Both sides had the same idea at the same time.
@@ -497,7 +503,7 @@ impl RescueSession {
         out.push(send_answer(number, answer));
         self.phase = Phase::Rescuing;
         match shutdown {
-            Some(number) => self.take_shutdown(number, out),
+            Some((number, word)) => self.take_shutdown(number, word, out),
             None if is_peer_gone => self.fail(Fault::PeerClosed, out),
             None => {}
         }
@@ -537,7 +543,8 @@ impl RescueSession {
     fn shut_down(&mut self, now: Timestamp, out: &mut Vec<Output>) {
         match self.phase {
             Phase::Rescued | Phase::Rescuing => {
-                self.ask(now, Asking::Other, Request::Shutdown, out);
+                let shutdown = Request::Shutdown(ShutdownWord::Unsaid);
+                self.ask(now, Asking::Other, shutdown, out);
                 let until = now + self.limits.closing_wait;
                 self.phase = Phase::Closing { until };
             }

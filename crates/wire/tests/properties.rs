@@ -9,7 +9,7 @@ use levee_vocab::{
     Timestamp, WebAddress,
 };
 use levee_wire::registry::{self, Entry, Farewell, Proof, ReplyLine, Search};
-use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
+use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, ShutdownWord, Sos, parse};
 use levee_wire::{
     Digest, Input, LINE_MAX, LineReader, Output, Permit, PermitProof, Report, RescueSession,
     SessionLimits, SessionPhase, leading_number,
@@ -146,7 +146,8 @@ fn body() -> impl Strategy<Value = Body> {
         peers().prop_map(|peers| Body::Request(Request::Peers(peers))),
         permit().prop_map(|permit| Body::Request(Request::Permit(permit))),
         report().prop_map(|report| Body::Request(Request::Report(report))),
-        Just(Body::Request(Request::Shutdown)),
+        Just(Body::Request(Request::Shutdown(ShutdownWord::Unsaid))),
+        Just(Body::Request(Request::Shutdown(ShutdownWord::NotAMember))),
         any::<u32>().prop_map(|objects| Body::Answer(Answer::Purged { objects })),
         "X[A-Z0-9_-]{0,31}".prop_map(|command| Body::Request(Request::Unknown(command))),
         Just(Body::Answer(Answer::Done)),

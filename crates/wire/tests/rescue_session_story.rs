@@ -6,7 +6,7 @@ use std::time::Duration;
 use levee_vocab::{
     ByteRate, FetchKey, Peer, Peers, Purge, PurgeKind, PurgeScope, Timestamp, WebAddress,
 };
-use levee_wire::rescue::{Offer, Rate, Sos};
+use levee_wire::rescue::{Offer, Rate, ShutdownWord, Sos};
 use levee_wire::{
     Digest, Ending, Event, Fault, FaultKind, Input, LINE_MAX, Output, Permit, PurgeAnswer, Refusal,
     Report, RescueSession, SessionLimits,
@@ -134,7 +134,7 @@ fn the_papers_first_example_as_the_rescue_server_lives_it() {
         link.hears(&[Event::AnswerReceived]);
     }
     link.types("2 SHUTDOWN").reads(&["2 200 OK"]);
-    link.hears(&[Event::ShutdownReceived])
+    link.hears(&[Event::ShutdownReceived(ShutdownWord::Unsaid)])
         .ends(Ending::Finished);
 }
 
@@ -162,6 +162,35 @@ fn the_papers_first_example_as_the_origin_server_lives_it() {
 }
 
 #[test]
+fn who_is_no_member_any_more_is_told_so_and_not_waited_for() {
+    let mut rescue = Link::answering();
+    rescue.types(SOS).does(at(0), Input::SosAccepted(offer()));
+    rescue.does(at(0), Input::PeerDenied);
+    rescue.reads(&[ACCEPT, "1 SHUTDOWN cause=not_a_member"]);
+    rescue.hears(&[Event::SosReceived(sos()), Event::Lost(FaultKind::Closed)]);
+    rescue.ends(Ending::Failed(Fault::PeerClosed));
+    // At the other end; words that come later, and causes that nobody knows, do no harm.
+    for (told, word) in [
+        ("1 SHUTDOWN cause=not_a_member", ShutdownWord::NotAMember),
+        (
+            "1 SHUTDOWN of=7 cause=not_a_member",
+            ShutdownWord::NotAMember,
+        ),
+        ("1 SHUTDOWN cause=full_moon", ShutdownWord::Unsaid),
+    ] {
+        let mut origin = Link::calling();
+        origin.types(ACCEPT).types(told);
+        origin.reads(&[SOS, "1 200 OK"]);
+        let plain = Offer {
+            beats: false,
+            ..offer()
+        };
+        origin.hears(&[Event::Accepted(plain), Event::ShutdownReceived(word)]);
+        origin.ends(Ending::Finished);
+    }
+}
+
+#[test]
 fn the_papers_second_example_from_both_sides() {
     let mut rescue = Link::answering();
     rescue
@@ -181,7 +210,10 @@ fn a_script_that_does_not_wait_gets_its_answers_in_order() {
     link.types(SOS).types("2 SHUTDOWN").reads(&[]);
     link.does(at(0), Input::SosAccepted(offer()));
     link.reads(&[ACCEPT, "2 200 OK"]);
-    link.hears(&[Event::SosReceived(sos()), Event::ShutdownReceived]);
+    link.hears(&[
+        Event::SosReceived(sos()),
+        Event::ShutdownReceived(ShutdownWord::Unsaid),
+    ]);
     link.ends(Ending::Finished);
 }
 
@@ -308,7 +340,7 @@ fn what_follows_a_purge_waits_until_it_is_done() {
         .hears(&[Event::PurgeReceived(second)]);
     link.does(at(2), Input::PurgeDone { objects: 0 })
         .reads(&["3 200 OK objects=0", "4 200 OK"])
-        .hears(&[Event::ShutdownReceived])
+        .hears(&[Event::ShutdownReceived(ShutdownWord::Unsaid)])
         .ends(Ending::Finished);
 }
 

@@ -103,6 +103,7 @@ const LINES: &[&str] = &[
     "n REPORT of=www-vh1.rescue.com:80 url=/ \
      seen=0707070707070707070707070707070707070707070707070707070707070707",
     "n SHUTDOWN",
+    "n SHUTDOWN cause=not_a_member",
     "n HELLO",
     "9 SHUTDOWN",
     "n SOS",
@@ -174,6 +175,7 @@ fn table() -> String {
                 Input::PurgeDone { objects: 7 },
             ),
             ("(shut down)", Timestamp::ZERO, Input::ShutdownDecided),
+            ("(deny)", Timestamp::ZERO, Input::PeerDenied),
         ] {
             let outputs = session.clone().handle(now, input);
             writeln!(table, "{what:46} => {}", describe(&outputs)).unwrap();

@@ -3,13 +3,12 @@
 //! While we show what we have of a dead origin, it is asked for its front page now and then. Any
 //! answer that is no error of a server in front of it means that it is back: its visitors are sent
 //! there again. An origin whose link broke while it lives is found out in the same way, at once.
-//! One that is no member of the community any more is let go: there is no link left to be cut.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use levee_control::{Input, LinkLoss, OriginPhase, RoutePlan};
+use levee_control::{Input, OriginPhase, RoutePlan};
 use levee_vocab::{LinkId, WebAddress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -17,7 +16,6 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::rescue_link::LinkCharge;
-use crate::trust::Trust;
 
 /// Between two looks: a visitor who holds the origin's name waits no longer for us to notice.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -31,7 +29,7 @@ const LOOK_BYTES: u64 = 500;
 /// Cancel safety: it may be dropped at any point.
 pub async fn watch_orphans(
     mut plans: watch::Receiver<Arc<RoutePlan>>,
-    (charge, trust): (LinkCharge, Arc<Trust>),
+    charge: LinkCharge,
     events: mpsc::Sender<Input>,
 ) {
     loop {
@@ -43,32 +41,15 @@ pub async fn watch_orphans(
             continue;
         }
         for (link, origin, address) in orphans {
-            let Some(input) = look(link, (&origin, address), (&charge, &trust)).await else {
-                continue;
-            };
-            if events.send(input).await.is_err() {
+            charge(LOOK_BYTES);
+            let is_back = timeout(ANSWER_MAX, answers(&origin, address)).await;
+            let returned = Input::OriginReturned { link };
+            if is_back.unwrap_or(false) && events.send(returned).await.is_err() {
                 return;
             }
         }
         sleep(LOOK_EVERY).await;
     }
-}
-
-/// What has changed about an origin that had died, if anything.
-async fn look(
-    link: LinkId,
-    (origin, address): (&WebAddress, SocketAddr),
-    (charge, trust): (&LinkCharge, &Trust),
-) -> Option<Input> {
-    if !trust.is_listed(&origin.host) {
-        let loss = LinkLoss::Distrusted;
-        return Some(Input::LinkLost { link, loss });
-    }
-    charge(LOOK_BYTES);
-    let is_back = timeout(ANSWER_MAX, answers(origin, address)).await;
-    is_back
-        .unwrap_or(false)
-        .then_some(Input::OriginReturned { link })
 }
 
 fn orphans(plan: &RoutePlan) -> Vec<(LinkId, WebAddress, SocketAddr)> {

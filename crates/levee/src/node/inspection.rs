@@ -13,7 +13,7 @@ use super::{Made, Parts, charge, seed};
 use crate::community::Community;
 use crate::integrity::{
     InTheClear, Inspector, InspectorParts, IntegrityOffice, Reported, Scene, SceneBoard, Ways,
-    keep_accusations, watch_neighbours, watch_orphans,
+    keep_accusations, watch_members, watch_neighbours, watch_orphans,
 };
 
 /// What looks at others, before it is started.
@@ -100,7 +100,7 @@ impl Parts {
         let every = self.settings.integrity.sampling;
         let period = self.settings.rescue.registry_period;
         let (trust, registry) = (Arc::clone(&self.trust), community.registry());
-        let members = Arc::clone(&trust);
+        let members = (Arc::clone(&trust), self.web.host.clone());
         let accusing = Arc::clone(&office);
         let accuser = async move {
             keep_accusations(&accusing, &trust, registry, period).await;
@@ -125,7 +125,8 @@ impl Parts {
             tokio::spawn(inspector.run()),
             tokio::spawn(accuser),
             tokio::spawn(neighbours),
-            tokio::spawn(watch_orphans(plans, (charge, members), events)),
+            tokio::spawn(watch_members(plans.clone(), members, events.clone())),
+            tokio::spawn(watch_orphans(plans, charge, events)),
         ]
     }
 }

@@ -330,7 +330,7 @@ impl LinkTask {
             Ok(_) => Vec::new(),
             Err(why) => {
                 self.refusal = Some(LinkEnd::Denied(why));
-                self.happens(levee_wire::Input::PeerClosed)
+                self.happens(levee_wire::Input::PeerDenied)
             }
         }
     }
@@ -512,14 +512,25 @@ impl LinkTask {
         let Some(mut input) = translation::told(self.peer.link, event, self.key) else {
             return;
         };
-        // Whom we let go has not died, so no permit of its counts.
-        if let (Input::LinkLost { loss, .. }, Some(LinkEnd::Denied(_))) =
-            (&mut input, &self.refusal)
-        {
-            *loss = LinkLoss::Distrusted;
+        if let Input::LinkLost { loss, .. } = &mut input {
+            *loss = self.true_loss(*loss);
         }
         // The Brain is gone only when the server stops: then nobody wants to know.
         let _ = self.context.events.send(input).await;
+    }
+
+    /// Whom we let go has not died, so no permit of its counts, and neither has who may have let us
+    /// go.
+    fn true_loss(&self, loss: LinkLoss) -> LinkLoss {
+        match (loss, &self.refusal) {
+            (_, Some(LinkEnd::Denied(_))) => LinkLoss::Distrusted,
+            (LinkLoss::Closed | LinkLoss::Silent, _)
+                if !self.context.trust.is_listed(&self.context.settings.site) =>
+            {
+                LinkLoss::NotAMember
+            }
+            (loss, _) => loss,
+        }
     }
 
     /// Closes so that the other side can read our last words: a socket closed with unread bytes in

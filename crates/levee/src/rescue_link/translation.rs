@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use levee_control::{Input, LinkLoss, Rejection, RescueCall};
 use levee_vocab::{FetchKey, LinkId, Peers};
-use levee_wire::rescue::{Offer, Rate, Sos, VERSION};
+use levee_wire::rescue::{Offer, Rate, ShutdownWord, Sos, VERSION};
 use levee_wire::{Event, FaultKind, Refusal};
 
 use super::Saying;
@@ -103,7 +103,11 @@ pub(super) fn told(link: LinkId, event: Event, key: FetchKey) -> Option<Input> {
         },
         Event::PeersReceived(peers) => Input::PeersReceived { link, peers },
         Event::AnswerReceived => Input::AnswerReceived { link },
-        Event::ShutdownReceived => Input::ShutdownReceived { link },
+        Event::ShutdownReceived(ShutdownWord::Unsaid) => Input::ShutdownReceived { link },
+        Event::ShutdownReceived(ShutdownWord::NotAMember) => Input::LinkLost {
+            link,
+            loss: LinkLoss::NotAMember,
+        },
         Event::Lost(kind) => Input::LinkLost {
             link,
             loss: loss(kind),

@@ -156,7 +156,7 @@ impl Stage {
     }
 
     /// Writes its settings; gives the name of the file.
-    fn writes(&self, draft: &Draft<'_>) -> String {
+    pub fn writes(&self, draft: &Draft<'_>) -> String {
         let Draft {
             name,
             link,

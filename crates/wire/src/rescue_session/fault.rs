@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::grammar::ParseError;
 use crate::integrity_words::{Permit, Report};
-use crate::rescue::{Offer, Rate, Sos};
+use crate::rescue::{Offer, Rate, ShutdownWord, Sos};
 
 /// Something that whoever decides must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Event {
     /// A rescue server says what another one delivered.
     ReportReceived(Report),
     /// The other side ended the rescue; nothing more will come.
-    ShutdownReceived,
+    ShutdownReceived(ShutdownWord),
     /// The link is gone; nothing more will come.
     Lost(FaultKind),
 }

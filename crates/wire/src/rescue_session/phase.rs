@@ -2,6 +2,8 @@
 
 use levee_vocab::{HostName, Timestamp};
 
+use crate::rescue::ShutdownWord;
+
 /// How far a link has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -16,8 +18,8 @@ pub(super) enum Phase {
         beats: bool,
         drill: bool,
         is_peer_gone: bool,
-        /// Number of a SHUTDOWN that came before the decision.
-        shutdown: Option<u32>,
+        /// Number and word of a SHUTDOWN that came before the decision.
+        shutdown: Option<(u32, ShutdownWord)>,
     },
     /// Origin: the other side helps.
     Rescued,

@@ -1,12 +1,12 @@
 //! Requests that only tell something, and whose answer says no more than that it came: PERMIT and
-//! REPORT.
+//! REPORT, and the SHUTDOWN of who is no member any more.
 
 use levee_vocab::Timestamp;
 
 use super::fault::{CommandName, Event, Fault};
 use super::phase::Phase;
 use super::{Asking, Output, RescueSession, send_answer};
-use crate::rescue::{Answer, Request};
+use crate::rescue::{Answer, Request, ShutdownWord};
 
 impl RescueSession {
     /// A permit is for a rescue server and a report for an origin. Either may have crossed our
@@ -41,6 +41,26 @@ impl RescueSession {
             | Phase::Deciding { .. }
             | Phase::Over => self.fail(Fault::OutOfPlace(name), out),
         }
+    }
+
+    /// Who is no member any more is told so, but not before what it did here is over: it may be slow
+    /// to listen. Its answer is not waited for.
+    pub(super) fn deny(&mut self, now: Timestamp, out: &mut Vec<Output>) {
+        let mut last_words = Vec::new();
+        match self.phase {
+            Phase::Rescued | Phase::Rescuing => {
+                let shutdown = Request::Shutdown(ShutdownWord::NotAMember);
+                self.ask(now, Asking::Other, shutdown, &mut last_words);
+            }
+            Phase::Deciding { number, .. } => last_words.push(send_answer(number, Answer::Reject)),
+            Phase::Calling { .. }
+            | Phase::Awaiting { .. }
+            | Phase::Closing { .. }
+            | Phase::Over => {}
+        }
+        self.fail(Fault::PeerClosed, out);
+        let close = out.len().saturating_sub(1);
+        out.splice(close..close, last_words);
     }
 
     /// Only the one side has use for it. A peer that is slow to answer is not told more.

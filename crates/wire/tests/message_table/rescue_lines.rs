@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use levee_vocab::{ByteRate, FetchKey, Misses};
-use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, Sos, parse};
+use levee_wire::rescue::{Answer, Body, Message, Offer, Rate, Request, ShutdownWord, Sos, parse};
 use levee_wire::{ParseError, leading_number};
 
 use super::{check_both_ways, web};
@@ -26,7 +26,10 @@ fn the_lines_of_the_papers_figure_mean_what_it_says() {
     check_both_ways("1 RATE 60", &rate(None));
     check_both_ways("1 RATE 60 carried=55", &rate(Some(55)));
     check_both_ways("1 200 OK", &Message::answer(1, Answer::Done));
-    check_both_ways("2 SHUTDOWN", &Message::request(2, Request::Shutdown));
+    let shutdown = |word| Message::request(2, Request::Shutdown(word));
+    check_both_ways("2 SHUTDOWN", &shutdown(ShutdownWord::Unsaid));
+    let told = "2 SHUTDOWN cause=not_a_member";
+    check_both_ways(told, &shutdown(ShutdownWord::NotAMember));
     check_both_ways("1 403 Reject", &Message::answer(1, Answer::Reject));
 }
 
