@@ -15,9 +15,9 @@ use levee_control::{
 };
 use levee_net::Clock;
 use levee_observe::{
-    AliasNamesStatus, CopyStatus, CrawlerStatus, Decision, DrillStatus, Http2Status, KeptAlias,
-    Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus, Status, TlsStatus,
-    UpstreamStatus,
+    AliasNamesStatus, CertificateTrouble, CopyStatus, CrawlerStatus, Decision, DrillStatus,
+    Http2Status, KeptAlias, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus,
+    Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_trust::Role;
@@ -128,6 +128,7 @@ impl Figures {
             latency: latency(sampler),
             tls: self.tls(sampler),
             certificates: self.ordered.with(|all| all.clone()),
+            certificate_troubles: self.certificate_troubles(),
             http2: http2(sampler),
             crawlers: crawlers(sampler),
             cache_bytes: self.fetcher.cache_bytes(),
@@ -155,6 +156,13 @@ impl Figures {
             handshakes_tls13: handshakes.tls13,
             certificate_expires: https.first_expiry(),
         })
+    }
+
+    fn certificate_troubles(&self) -> Vec<CertificateTrouble> {
+        let https = self.https.iter();
+        https
+            .flat_map(|https| https.troubles(SystemTime::now()))
+            .collect()
     }
 
     fn link(&self, sampler: &Sampler, surroundings: &Surroundings<'_>) -> LinkStatus {

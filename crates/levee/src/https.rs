@@ -2,17 +2,21 @@
 //!
 //! A start with a certificate that is no good fails, because nobody would notice otherwise. At a
 //! reload the others are renewed and the one that is no good stays what it was: an operator who is
-//! asleep should wake up to a warning, not to a site that is gone. Certificates that were ordered
+//! asleep should wake up to a warning, not to a site that is gone. One that has expired, or is not
+//! valid yet, is no good either where the one in force is: it is taken at a start, and never in
+//! place of one that is valid. The status page tells of both. Certificates that were ordered
 //! (`acme`) come from the state folder, and each new one is read like at a reload; one of those
 //! that is no good is ordered again, so it stops nobody.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use levee_control::Visitors;
 use levee_net::Shared;
-use levee_proxy::{Certificates, Challenges, TlsKeys, TlsOffer, UnknownHost};
+use levee_observe::{Calendar, CertificateTrouble};
+use levee_proxy::{Certificates, CertificatesError, Challenges, TlsKeys, TlsOffer, UnknownHost};
 use levee_vocab::HostName;
 
 use crate::acme::{CertificateName, CertificateStore, Lifetime};
@@ -31,6 +35,19 @@ struct InForce {
     certificates: Certificates,
     /// Those of them that were ordered.
     ordered: BTreeMap<CertificateName, Lifetime>,
+    /// The files that those are in.
+    ordered_files: Vec<PathBuf>,
+    /// Files that were not taken at the last reload.
+    not_taken: Vec<CertificateTrouble>,
+}
+
+/// Certificates as they were read.
+#[derive(Default)]
+struct Looked {
+    in_force: InForce,
+    errors: Vec<CertificatesError>,
+    /// Ordered ones that cannot be used.
+    flaws: Vec<CertificatesError>,
 }
 
 /// What a look at the certificates came to.
@@ -122,7 +139,8 @@ impl Https {
         let Some(tls) = &settings.tls else {
             return Ok(None);
         };
-        let (in_force, findings) = look(settings, tls);
+        let looked = look(settings, tls);
+        let findings = looked.findings(settings);
         if !findings.errors.is_empty() {
             return Err(findings.errors.join("\n"));
         }
@@ -132,7 +150,7 @@ impl Https {
         let https = Self {
             keys: keys.answering(Arc::clone(&challenges)),
             challenges,
-            in_force: Shared::new(Arc::new(in_force)),
+            in_force: Shared::new(Arc::new(looked.in_force)),
         };
         let offer = https.offer(settings, tls)?;
         Ok(Some((https, offer)))
@@ -144,7 +162,7 @@ impl Https {
     }
 
     /// Reads the certificates again. Those that are no good any more stay what they were; the text
-    /// tells of them.
+    /// tells of them, one sentence each.
     ///
     /// # Errors
     /// Where nothing can be offered at all.
@@ -152,21 +170,41 @@ impl Https {
         let Some(tls) = &settings.tls else {
             return Ok((None, vec![]));
         };
-        let (mut in_force, findings) = look(settings, tls);
-        warn(&findings);
-        if !findings.errors.is_empty() {
-            let old = self.certificates();
-            in_force.certificates.keep_from(&old.certificates);
+        let mut looked = look(settings, tls);
+        looked.keep_from(&self.certificates(), SystemTime::now());
+        let findings = looked.findings(settings);
+        let not_taken: Vec<_> = looked.in_force.not_taken.iter().map(complaint).collect();
+        for complaint in &not_taken {
+            tracing::error!("{complaint}");
         }
-        self.in_force.replace(Arc::new(in_force));
-        Ok((Some(self.offer(settings, tls)?), findings.errors))
+        warn(&findings);
+        self.in_force.replace(Arc::new(looked.in_force));
+        Ok((Some(self.offer(settings, tls)?), not_taken))
+    }
+
+    /// Certificates that turn visitors away at `now`, or were not taken at the last reload. Those
+    /// that are ordered tell of themselves.
+    pub fn troubles(&self, now: SystemTime) -> Vec<CertificateTrouble> {
+        let in_force = self.certificates();
+        let mut troubles = in_force.not_taken.clone();
+        for warning in in_force.certificates.invalid(now) {
+            let file = shown(warning.file());
+            let is_ordered = |own: &PathBuf| Some(own.as_path()) == warning.file();
+            let is_told = troubles.iter().any(|one| one.file == file);
+            if !is_told && !in_force.ordered_files.iter().any(is_ordered) {
+                troubles.push(CertificateTrouble {
+                    file,
+                    problem: warning.to_string(),
+                    in_force_until: None,
+                });
+            }
+        }
+        troubles
     }
 
     /// When the first of the certificates in force expires, in seconds since 1970.
     pub fn first_expiry(&self) -> Option<f64> {
-        let first = self.certificates().certificates.first_expiry()?;
-        let since = first.duration_since(UNIX_EPOCH).ok()?;
-        Some(since.as_secs_f64())
+        unix(self.certificates().certificates.first_expiry()?)
     }
 
     /// From when until when the certificate that was ordered for `name` is valid.
@@ -202,62 +240,124 @@ impl Https {
 /// What `levee check` tells of the certificates.
 pub fn check(settings: &Settings) -> Findings {
     match &settings.tls {
-        Some(tls) => look(settings, tls).1,
+        Some(tls) => look(settings, tls).findings(settings),
         None => Findings::default(),
     }
 }
 
-fn look(settings: &Settings, tls: &TlsSettings) -> (InForce, Findings) {
-    let (mut certificates, errors) = match (&tls.pair, &tls.folder) {
+impl Looked {
+    /// What of `old` is better stays.
+    fn keep_from(&mut self, old: &InForce, now: SystemTime) {
+        let certificates = &mut self.in_force.certificates;
+        for (warning, until) in certificates.keep_valid(&old.certificates, now) {
+            self.in_force.not_taken.push(CertificateTrouble {
+                file: shown(warning.file()),
+                problem: warning.to_string(),
+                in_force_until: unix(until),
+            });
+        }
+        if !self.errors.is_empty() {
+            certificates.keep_missing(&old.certificates);
+        }
+        for error in &self.errors {
+            let all = certificates.all().iter();
+            let is_from = |path: &Path| path.starts_with(error.file());
+            let its = all.filter(|one| is_from(&one.files.certificate) || is_from(&one.files.key));
+            // A new name in the settings has none of its own in force: then that of all others.
+            let until = its.map(|one| one.valid_until).min();
+            let until = until.or_else(|| old.certificates.first_expiry());
+            self.in_force.not_taken.push(CertificateTrouble {
+                file: shown(Some(error.file())),
+                problem: error.to_string(),
+                in_force_until: until.and_then(unix),
+            });
+        }
+    }
+
+    fn findings(&self, settings: &Settings) -> Findings {
+        let flaws = self.flaws.iter();
+        let mut findings = Findings {
+            errors: self.errors.iter().map(ToString::to_string).collect(),
+            warnings: flaws
+                .map(|flaw| format!("{flaw}; a new one is ordered"))
+                .collect(),
+        };
+        if findings.errors.is_empty() {
+            // What is to come is not missing.
+            let is_to_come = |name: &&HostName| {
+                let mut names = settings.acme.iter().flat_map(|acme| &acme.names);
+                names.any(|one| one.covers(name))
+            };
+            let names = std::iter::once(&settings.site.name).chain(&settings.site.also);
+            let names = names.filter(|name| !is_to_come(name));
+            let certificates = &self.in_force.certificates;
+            let warnings = certificates.warnings(names, SystemTime::now());
+            let told = warnings.iter().map(ToString::to_string);
+            findings.warnings.extend(told);
+        }
+        findings
+    }
+}
+
+fn look(settings: &Settings, tls: &TlsSettings) -> Looked {
+    let (certificates, errors) = match (&tls.pair, &tls.folder) {
         (None, None) => <_>::default(),
         (pair, folder) => Certificates::load(pair.as_ref(), folder.as_deref()),
     };
-    let mut findings = Findings {
-        errors: errors.iter().map(ToString::to_string).collect(),
-        warnings: vec![],
+    let mut looked = Looked {
+        errors,
+        ..Looked::default()
     };
-    let mut ordered = BTreeMap::new();
+    looked.in_force.certificates = certificates;
     let wanted = settings.acme.iter().flat_map(|acme| &acme.names);
     let store = settings.state_folder.as_deref().map(CertificateStore::at);
     for (name, store) in wanted.filter_map(|name| Some((name, store.as_ref()?))) {
         let Some(files) = store.files(name) else {
             continue;
         };
+        looked
+            .in_force
+            .ordered_files
+            .push(files.certificate.clone());
+        let certificates = &mut looked.in_force.certificates;
         let known = certificates.all().len();
-        let flaws = certificates.add([files]);
-        let told = flaws
-            .iter()
-            .map(|flaw| format!("{flaw}; a new one is ordered"));
-        findings.warnings.extend(told);
+        looked.flaws.extend(certificates.add([files]));
         if let Some(one) = certificates.all().get(known) {
             let (from, until) = (one.valid_from, one.valid_until);
-            ordered.insert(name.clone(), Lifetime { from, until });
+            let lifetime = Lifetime { from, until };
+            looked.in_force.ordered.insert(name.clone(), lifetime);
         }
     }
-    if findings.errors.is_empty() {
-        // What is to come is not missing.
-        let is_to_come = |name: &&HostName| {
-            let mut names = settings.acme.iter().flat_map(|acme| &acme.names);
-            names.any(|one| one.covers(name))
-        };
-        let names = std::iter::once(&settings.site.name).chain(&settings.site.also);
-        let names = names.filter(|name| !is_to_come(name));
-        let warnings = certificates.warnings(names, SystemTime::now());
-        let told = warnings.iter().map(ToString::to_string);
-        findings.warnings.extend(told);
+    looked
+}
+
+/// What is told of a certificate that was not taken.
+fn complaint(trouble: &CertificateTrouble) -> String {
+    let problem = &trouble.problem;
+    match trouble.in_force_until {
+        Some(until) => format!(
+            "{problem}; the certificate in force stays, it is valid until {}",
+            Calendar::of(until as u64).rfc3339()
+        ),
+        None => format!("{problem}; there was none in force"),
     }
-    let in_force = InForce {
-        certificates,
-        ordered,
-    };
-    (in_force, findings)
+}
+
+fn shown(file: Option<&Path>) -> String {
+    file.map(|file| file.display().to_string())
+        .unwrap_or_default()
+}
+
+fn unix(time: SystemTime) -> Option<f64> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    Some(since.as_secs_f64())
 }
 
 fn warn(findings: &Findings) {
-    for error in &findings.errors {
-        tracing::error!("{error}; the certificate in force stays");
-    }
     for warning in &findings.warnings {
         tracing::warn!("{warning}");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,7 @@ use self::reach::own_address;
 pub(crate) use self::reach::unheard;
 use self::signals::{Signals, Told};
 use self::sockets::bind;
-use crate::admin::{self, StatusSource};
+use crate::admin;
 use crate::brain_task::Order;
 use crate::dns::Dns;
 use crate::drill::DrillOffice;
@@ -223,8 +223,9 @@ fn announce(web: &WebAddress, https_port: Option<u16>, admin: SocketAddr) {
 async fn reload(face: &Arc<Face>) {
     let face = Arc::clone(face);
     // Reads files, so not on the threads that keep the interval.
-    match tokio::task::spawn_blocking(move || face.reload()).await {
-        Ok(Ok(done)) => tracing::info!("{done}"),
+    match tokio::task::spawn_blocking(move || face.change()).await {
+        // What was not taken stands in the log by then.
+        Ok(Ok(done)) => tracing::info!("{}", done.told),
         Ok(Err(error)) => tracing::error!("not reloaded, the old settings stay in force: {error}"),
         Err(error) => tracing::error!(%error, "reload failed"),
     }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use program::Program;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 /// A site with a certificate, in a folder of its own.
 struct Site {
@@ -60,6 +61,27 @@ impl Site {
             .output();
         let made = made.unwrap();
         assert!(made.status.success(), "{made:?}");
+    }
+
+    /// Makes `site.pem` and `site.key`, good in the first 90 days of `year`.
+    fn certify_for(&self, year: i32) {
+        let mut params = CertificateParams::new(vec!["site.example".to_owned()]).unwrap();
+        params.not_before = date_time_ymd(year, 1, 1);
+        params.not_after = date_time_ymd(year, 4, 1);
+        let key = KeyPair::generate().unwrap();
+        let made = params.self_signed(&key).unwrap();
+        std::fs::write(self.path("site.pem"), made.pem()).unwrap();
+        std::fs::write(self.path("site.key"), key.serialize_pem()).unwrap();
+    }
+
+    /// Waits until `levee status` says `wanted`, and gives all that it says.
+    fn wait_for_status(&self, levee: &Levee, wanted: &str) -> String {
+        loop {
+            let (_, told) = self.levee(&["status", "--admin", &levee.admin]);
+            if told.contains(wanted) {
+                return told;
+            }
+        }
     }
 
     fn levee(&self, arguments: &[&str]) -> (bool, String) {
@@ -161,11 +183,12 @@ fn a_reload_takes_up_a_renewed_certificate_and_keeps_the_old_one_when_the_new_is
     assert_eq!(levee.curl(&site, &[]), "hello 2");
     let good = std::fs::read(site.path("site.pem")).unwrap();
     std::fs::write(site.path("site.pem"), "no certificate").unwrap();
-    let (_, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
     assert!(
-        told.contains("site.pem") && told.contains("stays"),
+        !done && told.contains("site.pem") && told.contains("stays"),
         "{told}"
     );
+    site.wait_for_status(&levee, "has no certificate in it");
     std::fs::write(site.path("site.pem"), &good).unwrap();
     assert_eq!(levee.curl(&site, &[]), "hello 2");
     site.certify("site", "site.example", "90");
@@ -177,6 +200,59 @@ fn a_reload_takes_up_a_renewed_certificate_and_keeps_the_old_one_when_the_new_is
     let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
     assert!(done, "{told}");
     // The cores take it up after the answer.
+    while levee.curl(&site, &[]) != "hello 2" {}
+}
+
+#[test]
+fn a_reload_never_puts_a_certificate_in_force_whose_time_is_not_now() {
+    let site = Site::new();
+    let levee = site.start();
+    let files = ["site.pem", "site.key"].map(|file| site.path(file));
+    let good = files.each_ref().map(|file| std::fs::read(file).unwrap());
+    std::fs::write(site.path("good.pem"), &good[0]).unwrap();
+    for (year, problem) in [(2024, "expired on Mon, 01 Apr 2024"), (2099, "valid only")] {
+        site.certify_for(year);
+        let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+        assert!(!done && told.contains(problem), "{told}");
+        assert!(told.contains("stays, it is valid until 20"), "{told}");
+        let told = site.wait_for_status(&levee, problem);
+        assert!(
+            told.contains("The certificate in ") && told.contains("site.pem "),
+            "{told}"
+        );
+        assert!(
+            told.contains("the one in force stays, it is valid until 20"),
+            "{told}"
+        );
+        let shown = levee.openssl(site.folder.path(), &["-CAfile", "good.pem"]);
+        assert!(shown.contains("Verify return code: 0 (ok)"), "{shown}");
+    }
+    for (file, bytes) in files.iter().zip(&good) {
+        std::fs::write(file, bytes).unwrap();
+    }
+    let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    assert!(done && told.trim() == "reloaded", "{told}");
+    loop {
+        let (_, told) = site.levee(&["status", "--admin", &levee.admin]);
+        if !told.contains("certificate") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_start_with_an_expired_certificate_goes_on_and_says_so() {
+    let site = Site::new();
+    site.certify_for(2024);
+    let levee = site.start();
+    let told = site.wait_for_status(&levee, "expired on Mon, 01 Apr 2024");
+    assert!(!told.contains("stays"), "{told}");
+    // Nothing gets worse by it, so this is no failure.
+    let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    assert!(done && told.contains("site.pem expired on"), "{told}");
+    site.certify("site", "site.example", "90");
+    let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+    assert!(done && told.trim() == "reloaded", "{told}");
     while levee.curl(&site, &[]) != "hello 2" {}
 }
 

@@ -43,7 +43,7 @@ pub fn render_page(status: &Status) -> String {
     trust::section(&mut html, status);
     dns::section(&mut html, status);
     upstreams::section(&mut html, &status.upstreams);
-    certificates::section(&mut html, &status.certificates);
+    certificates::section(&mut html, status);
     html.markup("<div class=columns>");
     hot_urls(&mut html, status);
     decisions(&mut html, status);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-pub use certificate::{CertificateStatus, OrderCount};
+pub use certificate::{CertificateStatus, CertificateTrouble, OrderCount};
 pub use kept_alias::KeptAlias;
 pub use mesh::{MeshBytes, MeshStatus, PeerStatus, RegisteredSite};
 pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
@@ -88,6 +88,9 @@ pub struct Status {
     /// Names whose certificates are ordered and renewed by themselves.
     #[serde(default)]
     pub certificates: Vec<CertificateStatus>,
+    /// Files with certificates that turn visitors away, or were not taken.
+    #[serde(default)]
+    pub certificate_troubles: Vec<CertificateTrouble>,
     /// Visitors who speak HTTP/2.
     #[serde(default)]
     pub http2: Http2Status,

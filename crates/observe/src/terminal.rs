@@ -13,6 +13,9 @@ use crate::words::{self, Mood};
 /// Most candidates that `levee status` names; its JSON has them all.
 const CANDIDATES_MAX: usize = 5;
 
+/// Most files with certificates that are named; the JSON has them all.
+const TROUBLES_MAX: usize = 5;
+
 /// Right end of the link's bar, as a load level.
 const SCALE_MAX: f64 = 1.25;
 
@@ -37,6 +40,7 @@ pub fn render_top(status: &Status, width: usize) -> String {
     );
     peers("Sites that we help", &status.origins, width, &mut lines);
     lines.extend(words::kept_aliases(status).map(|line| plain(&line).to_string()));
+    lines.extend(certificate_troubles(status));
     hot(status, &mut lines);
     decisions(status, &mut lines);
     let mut screen = String::new();
@@ -97,10 +101,17 @@ pub fn render_status_text(status: &Status) -> String {
             plain(&status.help.state_trouble)
         ));
     }
+    lines.extend(certificate_troubles(status));
     for decision in status.decisions.iter().take(5) {
         lines.push(decision_line(decision.at, &decision.text));
     }
     lines.join("\n") + "\n"
+}
+
+/// Files with certificates that are no good.
+fn certificate_troubles(status: &Status) -> impl Iterator<Item = String> {
+    let troubles = status.certificate_troubles.iter().take(TROUBLES_MAX);
+    troubles.map(|one| plain(&words::certificate_trouble(one, status.now)).to_string())
 }
 
 /// Whom a site of a community could ask for help, best first.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::calendar::Calendar;
-use crate::status::{HotUrl, KeptAlias, Peer, Status};
+use crate::status::{CertificateTrouble, HotUrl, KeptAlias, Peer, Status};
 
 /// `53.9 kB/s`: decimal units, as links are sold and as the papers count.
 pub fn rate(bytes_a_second: u64) -> String {
@@ -67,6 +67,27 @@ pub(crate) fn kept_aliases(status: &Status) -> Option<String> {
     Some(format!(
         "{what} late visitors back: {alias} to {site}{more}."
     ))
+}
+
+/// What is wrong with a file of certificates, and what is shown instead of it.
+pub(crate) fn certificate_trouble(trouble: &CertificateTrouble, now: f64) -> String {
+    let mut problem = capital(&trouble.problem);
+    if !problem.ends_with('?') {
+        problem.push('.');
+    }
+    let Some(until) = trouble.in_force_until else {
+        return problem;
+    };
+    let is = if until < now { "was" } else { "is" };
+    let until = Calendar::of(until as u64).rfc3339();
+    format!("{problem} It was not taken: the one in force stays, it {is} valid until {until}.")
+}
+
+/// The text with a capital, as a sentence begins.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// What a site that could be asked for help offers; also whether by HTTPS, where that matters here.

@@ -7,10 +7,10 @@ use std::fs;
 use std::path::Path;
 
 use levee_observe::{
-    Audience, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer, PeerStatus,
-    RegisteredSite, Status, TlsStatus, UpstreamStatus, asset, metrics, metrics_reference,
-    render_auto, render_auto_page, render_metrics, render_page, render_registry_metrics,
-    render_registry_page, render_status_text, render_top,
+    Audience, CertificateTrouble, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer,
+    PeerStatus, RegisteredSite, Status, TlsStatus, UpstreamStatus, asset, metrics,
+    metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
+    render_registry_metrics, render_registry_page, render_status_text, render_top,
 };
 
 fn sample(name: &str) -> Status {
@@ -52,6 +52,11 @@ fn hostile() -> Status {
     status.rescue_servers = vec![peer.clone(), peer.clone()];
     status.origins = vec![peer];
     status.candidates = vec![(evil.into(), 1)];
+    status.certificate_troubles = vec![CertificateTrouble {
+        file: evil.into(),
+        problem: evil.into(),
+        in_force_until: Some(0.0),
+    }];
     status.registry.address = evil.into();
     status.registry.connected = false;
     status.registry.last_error = evil.into();
@@ -125,6 +130,36 @@ fn a_site_that_is_overrun_does_not_say_that_it_carries_its_visitors() {
         text.contains("It is in no community that could help."),
         "{text}"
     );
+}
+
+#[test]
+fn a_certificate_that_is_no_good_is_named_with_the_one_that_stays() {
+    let mut status = sample("rescue.json");
+    status.now = 1_000_000.0;
+    status.certificate_troubles = vec![CertificateTrouble {
+        file: "/etc/a.pem".into(),
+        problem: "the certificate in /etc/a.pem expired on Monday; renew it".into(),
+        in_force_until: None,
+    }];
+    let faces = |status: &Status| {
+        let (text, top) = (render_status_text(status), render_top(status, 200));
+        [text, top, render_page(status)]
+    };
+    let expired = "The certificate in /etc/a.pem expired on Monday; renew it.";
+    for face in faces(&status) {
+        assert!(face.contains(expired), "{face}");
+        assert!(!face.contains("not taken"), "{face}");
+    }
+    for (until, stays) in [
+        (1_086_400.0, "is valid until 1970-01-13T13:46:40Z."),
+        (0.0, "was valid until 1970-01-01T00:00:00Z."),
+    ] {
+        status.certificate_troubles[0].in_force_until = Some(until);
+        let stays = format!("{expired} It was not taken: the one in force stays, it {stays}");
+        for face in faces(&status) {
+            assert!(face.contains(&stays), "{face}");
+        }
+    }
 }
 
 #[test]

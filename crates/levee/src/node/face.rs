@@ -1,10 +1,12 @@
 //! What the admin pages see of a node, and the reload behind one of them.
 //!
 //! A reload reads the settings again, builds what may change anew, and swaps it whole; what fails
-//! changes nothing.
+//! changes nothing. Certificates are the exception: each stands for itself, so those that are good
+//! are renewed, the others stay what they were, and the reload fails with the complaint about them.
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use levee_net::Shared;
 use levee_observe::{AccessLog, History, Status, StatusBoard};
@@ -72,6 +74,28 @@ impl StatusSource for Face {
     }
 
     fn reload(&self) -> Result<String, String> {
+        let Reloaded { told, not_taken } = self.change()?;
+        match not_taken.is_empty() {
+            true => Ok(told),
+            false => Err(format!("{told}; but {}", not_taken.join("; "))),
+        }
+    }
+}
+
+/// What a reload came to that changed something.
+pub(super) struct Reloaded {
+    /// What was done.
+    pub told: String,
+    /// Certificates that were not taken: those in force stay.
+    pub not_taken: Vec<String>,
+}
+
+impl Face {
+    /// Reads the settings again, and all that they name.
+    ///
+    /// # Errors
+    /// A complaint, and then nothing has changed.
+    pub fn change(&self) -> Result<Reloaded, String> {
         let (mut settings, changed) = (self.again)()?;
         let later = self
             .in_force
@@ -86,14 +110,7 @@ impl StatusSource for Face {
             .check();
         let parameters = parameters
             .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
-        let mut kept = vec![];
-        if let Some(https) = &self.https {
-            let (offer, errors) = https.renew(&settings)?;
-            if let Some(offer) = offer {
-                self.front.set_tls(&offer);
-            }
-            kept = errors;
-        }
+        let not_taken = self.renew_certificates(&settings)?;
         self.orders
             .try_send(Order::Change(Box::new(parameters)))
             .map_err(|_| "the server is busy or stopping; try again".to_owned())?;
@@ -112,17 +129,41 @@ impl StatusSource for Face {
         self.told.send_replace(Arc::new(settings.clone()));
         self.in_force.replace(settings);
         let zone = zone.map(NewZone::serve);
+        let zone = match zone {
+            Some(Ok(Some(zone)) | Err(zone)) => Some(zone),
+            Some(Ok(None)) | None => None,
+        };
+        let told = self.account(&later, zone);
+        Ok(Reloaded { told, not_taken })
+    }
+
+    /// Puts renewed certificates in force, and gives the complaints about those that were not
+    /// taken.
+    fn renew_certificates(&self, settings: &Settings) -> Result<Vec<String>, String> {
+        let Some(https) = &self.https else {
+            return Ok(vec![]);
+        };
+        let (offer, not_taken) = https.renew(settings)?;
+        if let Some(offer) = offer {
+            self.front.set_tls(&offer);
+        }
+        Ok(not_taken)
+    }
+
+    /// What was done, in a sentence.
+    fn account(&self, later: &[&str], zone: Option<String>) -> String {
         let mut told = "reloaded".to_owned();
         if !later.is_empty() {
             let later = later.join(", ");
             told.push_str(&format!("; these take effect at the next start: {later}"));
         }
-        if let Some(Ok(Some(zone)) | Err(zone)) = zone {
-            told.push_str(&format!("; {zone}"));
+        let https = self.https.iter();
+        let troubles = https.flat_map(|https| https.troubles(SystemTime::now()));
+        // One that was not taken is a failure, and told as such.
+        let expired = troubles.filter(|one| one.in_force_until.is_none());
+        for note in zone.into_iter().chain(expired.map(|one| one.problem)) {
+            told.push_str(&format!("; {note}"));
         }
-        for error in kept {
-            told.push_str(&format!("; {error}: the certificate in force stays"));
-        }
-        Ok(told)
+        told
     }
 }

@@ -1,27 +1,43 @@
-//! Certificates that are ordered by themselves: which are in force, and why one is not.
+//! Certificates: which of the ordered ones are in force, why one is not, and files that are no good.
 
 use crate::calendar::Calendar;
 use crate::html::Html;
-use crate::status::CertificateStatus;
+use crate::status::{CertificateStatus, Status};
+use crate::words;
 
 /// Most names that the table shows; the JSON has them all.
 const LINES_MAX: usize = 32;
 
-/// The section; nothing for a site that orders none.
-pub(super) fn section(html: &mut Html, certificates: &[CertificateStatus]) {
-    if certificates.is_empty() {
+/// The section; nothing where none are ordered and all files are good.
+pub(super) fn section(html: &mut Html, status: &Status) {
+    let certificates = &status.certificates;
+    let troubles = &status.certificate_troubles;
+    if certificates.is_empty() && troubles.is_empty() {
         return;
     }
-    html.markup("<section><h2>Certificates</h2><div class=scroll><table><thead>")
-        .markup(
-            "<tr><th>Name<th>State<th>Valid until<th>Next order<th>Last problem</thead><tbody>\n",
-        );
+    html.markup("<section><h2>Certificates</h2>");
+    for trouble in troubles.iter().take(LINES_MAX) {
+        html.markup("<p><strong>")
+            .text(words::certificate_trouble(trouble, status.now))
+            .markup("</strong></p>");
+    }
+    if !certificates.is_empty() {
+        table(html, certificates);
+    }
+    html.markup("</section>\n");
+}
+
+/// Those that are ordered.
+fn table(html: &mut Html, certificates: &[CertificateStatus]) {
+    html.markup("<div class=scroll><table><thead>").markup(
+        "<tr><th>Name<th>State<th>Valid until<th>Next order<th>Last problem</thead><tbody>\n",
+    );
     // Whoever looks here looks for those that are missing.
     let (good, bad): (Vec<_>, Vec<_>) = certificates.iter().partition(|one| one.state == "valid");
     for one in bad.into_iter().chain(good).take(LINES_MAX) {
         line(html, one);
     }
-    html.markup("</tbody></table></div></section>\n");
+    html.markup("</tbody></table></div>");
 }
 
 fn line(html: &mut Html, one: &CertificateStatus) {

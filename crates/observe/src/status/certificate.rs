@@ -1,4 +1,4 @@
-//! A certificate that is ordered and renewed by itself.
+//! Certificates: those that are ordered and renewed by themselves, and files that are no good.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,4 +31,17 @@ pub struct OrderCount {
     pub result: String,
     /// How many.
     pub count: u64,
+}
+
+/// A certificate in a file of the operator's that turns visitors away, or was not taken.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CertificateTrouble {
+    /// The file, or the folder where that is no good.
+    pub file: String,
+    /// What is wrong, in a sentence that names the file.
+    pub problem: String,
+    /// Of one that was not taken at a reload: until when the one is valid that stays in force, in
+    /// Unix seconds. None where it is in force all the same.
+    pub in_force_until: Option<f64>,
 }

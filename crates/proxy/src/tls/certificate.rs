@@ -85,6 +85,18 @@ pub enum CertificateFlaw {
     },
 }
 
+impl CertificateFlaw {
+    /// The file that is no good; where two do not fit, that of the certificate.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Unreadable { path, .. } | Self::NotPem { path, .. } => path,
+            Self::NoCertificate(path) | Self::NoKey(path) | Self::Damaged(path) => path,
+            Self::BadKey { path, .. } => path,
+            Self::Mismatch { certificate, .. } => certificate,
+        }
+    }
+}
+
 impl Certificate {
     /// Reads and checks a certificate with its key.
     pub(super) fn load(
@@ -121,6 +133,17 @@ impl Certificate {
             valid_until: facts.valid_until,
             key: Arc::new(key),
         })
+    }
+
+    /// Whether browsers take it at `now`, as far as its time goes.
+    pub fn is_valid_at(&self, now: SystemTime) -> bool {
+        self.valid_from <= now && now <= self.valid_until
+    }
+
+    /// Whether it is for one of the names of `other`.
+    pub(super) fn stands_in_for(&self, other: &Self) -> bool {
+        let mut names = other.names.iter();
+        names.any(|name| self.names.contains(name) || self.covers(name))
     }
 
     /// Whether it is for `name` (lower case): a star stands for one label (RFC 9525 section 6.3).

@@ -88,6 +88,28 @@ impl std::fmt::Display for CertificateWarning {
     }
 }
 
+impl CertificateWarning {
+    /// The file that it is about; none where a file is missing.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Expired(file, _) | Self::NotYetValid(file, _) | Self::ExpiresSoon(file, _) => {
+                Some(file)
+            }
+            Self::NotCovered(_) => None,
+        }
+    }
+}
+
+impl CertificatesError {
+    /// The file or folder that is no good.
+    pub fn file(&self) -> &Path {
+        match self {
+            Self::Folder { path, .. } | Self::EmptyFolder(path) => path,
+            Self::Flaw(flaw) => flaw.file(),
+        }
+    }
+}
+
 impl Certificates {
     /// Reads the certificates of `pair` and `folder`, and gives every flaw of those that are no
     /// good. The first of them is shown to whoever names no other.
@@ -135,14 +157,61 @@ impl Certificates {
     }
 
     /// Takes from `old` those that are missing here, because their files are no good any more: an
-    /// old certificate is better than none.
-    pub fn keep_from(&mut self, old: &Self) {
-        for certificate in &old.all {
-            let is_there = |one: &Certificate| one.files == certificate.files;
-            if !self.all.iter().any(is_there) {
-                self.all.push(certificate.clone());
+    /// old certificate is better than none. Each keeps its place, for the first one is shown to
+    /// whoever names no other.
+    pub fn keep_missing(&mut self, old: &Self) {
+        for (place, certificate) in old.all.iter().enumerate() {
+            if !self.has(&certificate.files) {
+                let place = place.min(self.all.len());
+                self.all.insert(place, certificate.clone());
             }
         }
+    }
+
+    /// Takes from `old` those that are valid at `now` while what came instead is not: from the same
+    /// files, or for one of the same names. Gives what was not taken for that, and until when the
+    /// one is valid that stays.
+    pub fn keep_valid(
+        &mut self,
+        old: &Self,
+        now: SystemTime,
+    ) -> Vec<(CertificateWarning, SystemTime)> {
+        let mut not_taken = Vec::new();
+        let mut beside = Vec::new();
+        for new in &mut self.all {
+            let Some(warning) = time_warning(new, now).filter(|_| !new.is_valid_at(now)) else {
+                continue;
+            };
+            let good = old.all.iter().filter(|old| old.is_valid_at(now));
+            let better: Vec<_> = good
+                .filter(|old| old.files == new.files || old.stands_in_for(new))
+                .collect();
+            let Some(until) = better.iter().map(|one| one.valid_until).min() else {
+                continue;
+            };
+            not_taken.push((warning, until));
+            match better.iter().find(|old| old.files == new.files) {
+                Some(same) => *new = (*same).clone(),
+                // It may be for other names too; where both are, visitors get the good one.
+                None => beside.extend(better.into_iter().cloned()),
+            }
+        }
+        for certificate in beside {
+            if !self.has(&certificate.files) {
+                self.all.push(certificate);
+            }
+        }
+        not_taken
+    }
+
+    fn has(&self, files: &PairFiles) -> bool {
+        self.all.iter().any(|one| one.files == *files)
+    }
+
+    /// Those of them that are not valid at `now`, as warnings.
+    pub fn invalid(&self, now: SystemTime) -> impl Iterator<Item = CertificateWarning> {
+        let invalid = self.all.iter().filter(move |one| !one.is_valid_at(now));
+        invalid.filter_map(move |one| time_warning(one, now))
     }
 
     /// When the first of them expires.

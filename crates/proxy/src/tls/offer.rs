@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use levee_vocab::HostName;
 use rustls::ServerConfig;
@@ -100,7 +101,7 @@ impl TlsKeys {
             MinVersion::Tls12 => &[&TLS13, &TLS12],
             MinVersion::Tls13 => &[&TLS13],
         };
-        let resolver = Resolver::new(certificates, preferred, unknown);
+        let resolver = Resolver::new(certificates, SystemTime::now(), preferred, unknown);
         let resolver = Arc::new(resolver.answering(self.challenges.clone()));
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_protocol_versions(versions)?

@@ -2,15 +2,19 @@
 //!
 //! The table is immutable and shared by all cores. A name is looked up as it is and then by what
 //! comes after its first label, so that a wildcard costs a second look and no copy.
+//! A certificate that was not valid when the table was made is shown only by names that no other
+//! one is for.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use levee_vocab::HostName;
 use rustls::SignatureAlgorithm;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use super::certificate::Certificate;
 use super::certificates::Certificates;
 use crate::challenges::{CHALLENGE_PROTOCOL, Challenges};
 use crate::site::UnknownHost;
@@ -33,22 +37,29 @@ pub(super) struct Resolver {
 }
 
 impl Resolver {
-    /// Shows `certificates`; `preferred` is the name of those who name none.
-    pub fn new(certificates: &Certificates, preferred: &HostName, unknown: UnknownHost) -> Self {
+    /// Shows `certificates`, those first that are valid at `now`; `preferred` is the name of those
+    /// who name none.
+    pub fn new(
+        certificates: &Certificates,
+        now: SystemTime,
+        preferred: &HostName,
+        unknown: UnknownHost,
+    ) -> Self {
         let mut resolver = Self::default();
-        for certificate in certificates.all() {
-            for name in &certificate.names {
-                let keys = match name.strip_prefix("*.") {
-                    Some(parent) => resolver.wildcards.entry(parent.to_owned()),
-                    None => resolver.names.entry(name.clone()),
-                };
-                let keys = keys.or_default();
-                keys.push(Arc::clone(&certificate.key));
-                // A visitor who knows both is served faster with the smaller one.
-                keys.sort_by_key(|key| rank(key.key.algorithm()));
-            }
+        let all = certificates.all().iter();
+        let (good, bad): (Vec<_>, Vec<_>) = all.partition(|one| one.is_valid_at(now));
+        for certificate in &good {
+            resolver.add(certificate, &certificate.names);
         }
-        let first = certificates.all().first();
+        // All are looked up before any is added: those of several kinds of keys stay together.
+        let lacking = bad.iter().map(|one| {
+            let names = one.names.iter().filter(|name| !resolver.has(name));
+            (*one, names.cloned().collect::<Vec<_>>())
+        });
+        for (certificate, names) in lacking.collect::<Vec<_>>() {
+            resolver.add(certificate, &names);
+        }
+        let first = good.into_iter().chain(bad).next();
         let first = first.map(|one| vec![Arc::clone(&one.key)]);
         resolver.nameless = match resolver.find(preferred.as_str()) {
             Some(keys) => keys.clone(),
@@ -59,6 +70,27 @@ impl Resolver {
             UnknownHost::Refuse => vec![],
         };
         resolver
+    }
+
+    fn add(&mut self, certificate: &Certificate, names: &[String]) {
+        for name in names {
+            let keys = match name.strip_prefix("*.") {
+                Some(parent) => self.wildcards.entry(parent.to_owned()),
+                None => self.names.entry(name.clone()),
+            };
+            let keys = keys.or_default();
+            keys.push(Arc::clone(&certificate.key));
+            // A visitor who knows both is served faster with the smaller one.
+            keys.sort_by_key(|key| rank(key.key.algorithm()));
+        }
+    }
+
+    /// Whether there is one for `name`, which may begin with `*.`.
+    fn has(&self, name: &str) -> bool {
+        match name.strip_prefix("*.") {
+            Some(parent) => self.wildcards.contains_key(parent),
+            None => self.find(name).is_some(),
+        }
     }
 
     /// The same, which also shows authorities what they ask for.

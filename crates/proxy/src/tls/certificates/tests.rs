@@ -8,14 +8,21 @@ use levee_vocab::HostName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
 use super::*;
+use crate::site::UnknownHost;
+use crate::tls::resolver::Resolver;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Writes a certificate that is valid in the first 90 days of 2026.
 fn certify(name: &str, certificate: &Path, key: &Path) {
+    certify_for(2026, name, certificate, key);
+}
+
+/// Writes a certificate that is valid in the first 90 days of `year`.
+fn certify_for(year: i32, name: &str, certificate: &Path, key: &Path) {
     let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.not_before = date_time_ymd(2026, 1, 1);
-    params.not_after = date_time_ymd(2026, 4, 1);
+    params.not_before = date_time_ymd(year, 1, 1);
+    params.not_after = date_time_ymd(year, 1, 1) + DAY * 90;
     let pair = KeyPair::generate().unwrap();
     let made = params.self_signed(&pair).unwrap();
     fs::create_dir_all(certificate.parent().unwrap()).unwrap();
@@ -114,7 +121,7 @@ fn a_certificate_that_is_no_good_any_more_stays_what_it_was() {
     assert_eq!(errors.len(), 1);
     assert!(errors[0].to_string().contains("c.pem"), "{errors:?}");
     assert_eq!(new.all().len(), 2);
-    new.keep_from(&old);
+    new.keep_missing(&old);
     assert_eq!(new.warnings(&names(&["c.example"]), day(1)), []);
     let empty = tempfile::tempdir().unwrap();
     let (_, errors) = Certificates::load(None, Some(empty.path()));
@@ -122,4 +129,69 @@ fn a_certificate_that_is_no_good_any_more_stays_what_it_was() {
         errors[0].to_string().contains("has no certificates"),
         "{errors:?}"
     );
+}
+
+/// What was in a pair of files, and what is in it now: a certificate for `year`.
+fn renewed_for(year: i32) -> (Certificates, Certificates) {
+    let folder = tempfile::tempdir().unwrap();
+    let pair = PairFiles {
+        certificate: folder.path().join("a.pem"),
+        key: folder.path().join("a.key"),
+    };
+    let load = |year| {
+        let _ = fs::remove_file(&pair.key);
+        certify_for(year, "a.example", &pair.certificate, &pair.key);
+        let (certificates, errors) = Certificates::load(Some(&pair), None);
+        assert!(errors.is_empty(), "{errors:?}");
+        certificates
+    };
+    (load(2026), load(year))
+}
+
+#[test]
+fn one_that_is_not_valid_never_takes_the_place_of_one_that_is() {
+    for year in [2025, 2027] {
+        let (old, mut new) = renewed_for(year);
+        let not_taken = new.keep_valid(&old, day(30));
+        assert_eq!(not_taken.len(), 1);
+        assert!(not_taken[0].0.file().unwrap().ends_with("a.pem"));
+        assert_eq!(not_taken[0].1, day(90));
+        assert_eq!(new.all().len(), 1);
+        assert_eq!(new.first_expiry(), Some(day(90)));
+    }
+    // What is no better stays away, and so does what is renewed well.
+    let (old, mut new) = renewed_for(2025);
+    assert_eq!(new.keep_valid(&old, day(91)), []);
+    assert!(new.first_expiry() < Some(day(0)));
+    let (old, mut new) = renewed_for(2026);
+    assert_eq!(new.keep_valid(&old, day(30)), []);
+}
+
+#[test]
+fn the_same_holds_when_the_files_have_other_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    certify("*.b.example", &at("good.pem"), &at("good.key"));
+    certify_for(2025, "x.b.example", &at("late.pem"), &at("late.key"));
+    let pair = |file: &str| PairFiles {
+        certificate: at(&format!("{file}.pem")),
+        key: at(&format!("{file}.key")),
+    };
+    let (old, _) = Certificates::load(Some(&pair("good")), None);
+    let (mut new, _) = Certificates::load(Some(&pair("late")), None);
+    assert_eq!(new.keep_valid(&old, day(30)).len(), 1);
+    assert_eq!(new.all().len(), 2);
+    let preferred = "other.example".parse().unwrap();
+    let shown = |at, certificates: &Certificates, name| {
+        let resolver = Resolver::new(certificates, at, &preferred, UnknownHost::Refuse);
+        let keys = resolver.find(name).unwrap();
+        assert_eq!(keys.len(), 1);
+        let all = certificates.all().iter();
+        let mut shown = all.filter(|one| Arc::ptr_eq(&one.key, &keys[0]));
+        shown.next().unwrap().files.certificate.clone()
+    };
+    assert_eq!(shown(day(30), &new, "x.b.example"), at("good.pem"));
+    // Where there is no good one, the one for exactly that name is the better of two bad ones.
+    assert_eq!(shown(day(91), &new, "x.b.example"), at("late.pem"));
+    assert_eq!(shown(day(91), &new, "y.b.example"), at("good.pem"));
 }
