@@ -22,6 +22,7 @@ use levee_vocab::{AliasHttps, ByteRate, HostName, LinkId, Random, Timestamp};
 
 use crate::input::{Candidate, Rejection};
 use crate::parameters::{Parameters, Visitors};
+use crate::view::CallView;
 
 /// The candidates, what is known about them, and the need for them.
 #[derive(Clone, Debug)]
@@ -125,6 +126,22 @@ impl Allocation {
         match self.nobody_for.insert(self.need) {
             true => Nobody::New,
             false => Nobody::Known,
+        }
+    }
+
+    /// What has become of calling for help while nobody is being asked.
+    pub(crate) fn call_view(&self, now: Timestamp) -> CallView {
+        let is_resting = |candidate: &&Candidate| {
+            let failure = self.failures.get(&candidate.site.host);
+            failure.is_some_and(|failure| now < failure.until)
+        };
+        match (self.need, self.nobody) {
+            (Need::None, _) | (Need::OneMore | Need::OneMoreByHttps, Nobody::New) => {
+                CallView::NotCalled
+            }
+            (Need::OneMore | Need::OneMoreByHttps, Nobody::Known) => CallView::NobodyLeft {
+                resting: self.candidates.iter().filter(is_resting).count(),
+            },
         }
     }
 
@@ -390,6 +407,32 @@ mod tests {
                 "small.three.example"
             ]
         );
+    }
+
+    #[test]
+    fn what_became_of_a_call_is_told_while_help_is_needed() {
+        let parameters = parameters();
+        let mut allocation = Allocation::new(Random::from_seed(1));
+        let (one, other) = ("a.one.example", "b.two.example");
+        allocation.renew(
+            vec![candidate(one, 1000), candidate(other, 900)],
+            &parameters,
+        );
+        let now = Timestamp::ZERO;
+        assert_eq!(allocation.call_view(now), CallView::NotCalled);
+        allocation.set_need(Need::OneMore);
+        assert_eq!(allocation.call_view(now), CallView::NotCalled);
+        allocation.note_failure(now, &one.parse().unwrap(), Duration::from_secs(10));
+        allocation.note_nobody_left();
+        let left = |resting| CallView::NobodyLeft { resting };
+        assert_eq!(allocation.call_view(now), left(1));
+        // Its rest is over.
+        assert_eq!(allocation.call_view(Timestamp::from_seconds(15)), left(0));
+        allocation.next_link();
+        assert_eq!(allocation.call_view(now), CallView::NotCalled);
+        allocation.note_nobody_left();
+        allocation.set_need(Need::None);
+        assert_eq!(allocation.call_view(now), CallView::NotCalled);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::parameters::Parameters;
 use crate::plan::{OriginRoute, RoutePlan};
 use crate::reason::Reason;
 use crate::rescue::{Phase, transition};
-use crate::view::{AliasRecord, BrainView, EndingView};
+use crate::view::{AliasRecord, BrainView, CallView, EndingView};
 
 /// The mind of one site. See the file header.
 #[derive(Clone, Debug)]
@@ -122,6 +122,15 @@ impl Brain {
             help: self.desk.help_view(),
             hot: self.desk.hot_views(),
             candidates: self.desk.allocation.candidates().to_vec(),
+            call: match &self.phase {
+                Phase::Calling(_) => CallView::Asking,
+                Phase::Normal
+                | Phase::Drilling(_)
+                | Phase::Sos(_)
+                | Phase::Rescue(_)
+                | Phase::Closing(_)
+                | Phase::Drained => self.desk.allocation.call_view(self.desk.now),
+            },
             decisions: self.desk.journal.decisions(),
         }
     }

@@ -81,6 +81,7 @@ pub use upstreams::{
     UpstreamView,
 };
 pub use view::{
-    AliasRecord, BrainView, EndingView, Entry, HelpView, HotView, OwnName, PhaseName, RescueView,
+    AliasRecord, BrainView, CallView, EndingView, Entry, HelpView, HotView, OwnName, PhaseName,
+    RescueView,
 };
 pub use way_back::{Comeback, Marks, Onward, REDIRECTS_MAX, Signature, WayBack};

@@ -42,8 +42,25 @@ pub struct BrainView {
     pub hot: Vec<HotView>,
     /// Candidates, best first.
     pub candidates: Vec<Candidate>,
+    /// What has become of calling for help.
+    pub call: CallView,
     /// The last decisions, oldest first.
     pub decisions: Vec<Entry>,
+}
+
+/// What has become of calling for help, for as long as help is needed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallView {
+    /// Nobody was asked, or nobody needs to be.
+    #[default]
+    NotCalled,
+    /// Somebody is being asked.
+    Asking,
+    /// Nobody is left to ask.
+    NobodyLeft {
+        /// Candidates that are left alone for a while, since they did not help or stopped helping.
+        resting: usize,
+    },
 }
 
 /// The phases of a Brain: the three states of the paper, and the steps between them.

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use levee_control::{
-    BrainView, Candidate, EndingView, OriginPhase, OriginRoute, Parameters, PhaseName, RescueView,
-    Thresholds, Tier, UpstreamView,
+    BrainView, CallView, Candidate, EndingView, OriginPhase, OriginRoute, Parameters, PhaseName,
+    RescueView, Thresholds, Tier, UpstreamView,
 };
 use levee_net::Clock;
 use levee_observe::{
-    AliasNamesStatus, CertificateTrouble, CopyStatus, CrawlerStatus, Decision, DrillStatus,
-    Http2Status, KeptAlias, Latency, Level, Lifetime, LinkStatus, Peer, Rates, RegistryStatus,
-    Status, TlsStatus, UpstreamStatus,
+    AliasNamesStatus, CallStatus, CertificateTrouble, CopyStatus, CrawlerStatus, Decision,
+    DrillStatus, Http2Status, KeptAlias, Latency, Level, Lifetime, LinkStatus, Peer, Rates,
+    RegistryStatus, Status, TlsStatus, UpstreamStatus,
 };
 use levee_proxy::{Comebacks, CrawlerSample, FetchCounters, Fetcher, Sample, SentBack};
 use levee_trust::Role;
@@ -91,6 +91,7 @@ impl Figures {
         let now = Clock.now();
         let calendar = Calendar::at(now);
         let parameters = surroundings.parameters;
+        let candidates = self.candidates(view);
         let peers = |views: &[RescueView]| {
             views
                 .iter()
@@ -119,8 +120,9 @@ impl Figures {
             rescue_servers: peers(&view.rescue_servers),
             origins: origins(view, sampler, &calendar),
             kept_aliases: kept_aliases(&sampler.plan().hosts.origins),
-            candidates: offers(&view.candidates),
-            candidates_https: with_https(&view.candidates),
+            candidates: offers(&candidates),
+            candidates_https: with_https(&candidates),
+            call: call(view.call),
             registry: surroundings.registry.clone(),
             hot: hot::urls(view, sampler),
             hot_resources: hot::counts(view),
@@ -156,6 +158,20 @@ impl Figures {
             handshakes_tls13: handshakes.tls13,
             certificate_expires: https.first_expiry(),
         })
+    }
+
+    /// Who could be asked, best first: neither who helps already, nor who is no member, which the
+    /// Brain learns with its next search.
+    fn candidates(&self, view: &BrainView) -> Vec<Candidate> {
+        let helps = |one: &Candidate| {
+            let mut helpers = view.rescue_servers.iter();
+            helpers.any(|helper| helper.peer.host == one.site.host)
+        };
+        let asked = view.candidates.iter().filter(|one| !helps(one));
+        asked
+            .filter(|one| self.trust.may_be_asked(&one.site.host))
+            .cloned()
+            .collect()
     }
 
     fn certificate_troubles(&self) -> Vec<CertificateTrouble> {
@@ -309,6 +325,18 @@ fn drill(view: &BrainView, calendar: &Calendar) -> Option<DrillStatus> {
         own: view.phase == PhaseName::Drilling,
         ends: calendar.unix(drill.ends),
     })
+}
+
+fn call(view: CallView) -> CallStatus {
+    let (state, resting) = match view {
+        CallView::NotCalled => ("", 0),
+        CallView::Asking => ("asking", 0),
+        CallView::NobodyLeft { resting } => ("nobody_left", resting as u64),
+    };
+    CallStatus {
+        state: state.to_owned(),
+        resting,
+    }
 }
 
 /// What they offer, best first.

@@ -23,8 +23,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use levee_net::{Clock, Shared};
 use levee_registry::Accusations;
 use levee_trust::{
-    Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Roster, SignedList, Stamps,
-    UnixMillis, may,
+    Deed, Identity, Membership, NotAMember, PublicKey, ReplayWindow, Role, Roster, SignedList,
+    Stamps, UnixMillis, may,
 };
 use levee_vocab::HostName;
 use levee_wire::MessageBudget;
@@ -44,6 +44,8 @@ use tls::Tls;
 /// Who we are and whom we trust.
 pub struct Trust {
     identity: Identity,
+    /// The name that we say is ours; a registry says none.
+    name: Option<HostName>,
     membership: Shared<Membership>,
     /// In a closed community.
     tls: Option<Tls>,
@@ -113,6 +115,7 @@ impl Trust {
         };
         let trust = Self {
             identity,
+            name: None,
             membership: Shared::new(membership),
             tls,
             window: Shared::new(ReplayWindow::opened(opened)),
@@ -127,6 +130,14 @@ impl Trust {
         };
         trust.read_at_start()?;
         Ok(trust)
+    }
+
+    /// The same of a site that is called `name`: it is a member only where the list has its key
+    /// under that name.
+    #[must_use]
+    pub fn named(mut self, name: HostName) -> Self {
+        self.name = Some(name);
+        self
     }
 
     /// Our own identity.
@@ -160,6 +171,11 @@ impl Trust {
             list.is_none_or(|list| list.member(name).is_some())
         });
         found.unwrap_or(true)
+    }
+
+    /// Whether it is worth asking `name` for help: not where one of us is no member.
+    pub fn may_be_asked(&self, name: &HostName) -> bool {
+        self.is_listed(name) && self.exclusion(Role::Site).is_none()
     }
 
     /// Makes a connection that we opened one between members; a plain one stays so in an open

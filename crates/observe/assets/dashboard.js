@@ -169,7 +169,7 @@ function drawFigures(status) {
     ["Refused, all", Words.count(lifetime.refused)],
     ["Redirects at risk", Words.count(lifetime.redirects_at_risk)],
     ["Registry", registryWord(status.registry)],
-    ["Asked next", askedNext(status) ?? "nobody"],
+    ["Asked next", status.candidates[0]?.[0] ?? "nobody"],
     ["Aliases kept", Words.count(status.kept_aliases.length)],
   ];
   document.getElementById("figures").replaceChildren(...figures.map(([name, value]) => {
@@ -183,12 +183,6 @@ function registryWord(registry) {
   if (!registry.address) return "none";
   if (!registry.connected) return "does not answer";
   return registry.refusal ? "does not list this site" : "answers";
-}
-
-// Whoever helps already is not asked again.
-function askedNext(status) {
-  const helps = (site) => status.rescue_servers.some((peer) => peer.site === site && peer.phase === "live");
-  return status.candidates.map(([site]) => site).find((site) => !helps(site));
 }
 
 // Any member of a drill can end it, here as well as by `levee drill stop`.

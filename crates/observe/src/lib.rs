@@ -38,11 +38,12 @@ pub use metrics::{
 };
 pub use page::{STYLE_CSS, render_page, render_registry_page};
 pub use status::{
-    AccusationStatus, AliasNamesStatus, CertificateStatus, CertificateTrouble, CopyStatus,
-    CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus, HelpStatus, HotUrl,
-    Http2Status, IntegrityStatus, KeptAlias, Latency, Level, Lifetime, LinkStatus, MeshBytes,
-    MeshStatus, NameServerStatus, OrderCount, Peer, PeerStatus, Rates, RefusedSite, RegisteredSite,
-    RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus, UpstreamStatus,
+    AccusationStatus, AliasNamesStatus, CallStatus, CertificateStatus, CertificateTrouble,
+    CopyStatus, CrawlerStatus, Decision, DnsStatus, DrillStatus, ExpelledStatus, HelpStatus,
+    HotUrl, Http2Status, IntegrityStatus, KeptAlias, Latency, Level, Lifetime, LinkStatus,
+    MeshBytes, MeshStatus, NameServerStatus, OrderCount, Peer, PeerStatus, Rates, RefusedSite,
+    RegisteredSite, RegistryPlace, RegistryStatus, Status, TlsStatus, TrustRefusal, TrustStatus,
+    UpstreamStatus,
 };
 pub use terminal::{render_status_text, render_top};
 

@@ -178,13 +178,7 @@ fn candidates(html: &mut Html, status: &Status) {
             .markup("</q>.");
     }
     html.markup("</p>");
-    let helps = |site: &str| {
-        let mut helpers = status.rescue_servers.iter();
-        helpers.any(|peer| peer.site == site && peer.phase == "live")
-    };
-    // Whoever helps already is not asked again.
-    let next = status.candidates.iter().filter(|(site, _)| !helps(site));
-    let next: Vec<_> = next.take(LINES_MAX).collect();
+    let next: Vec<_> = status.candidates.iter().take(LINES_MAX).collect();
     if !next.is_empty() {
         html.markup("<p>Next we would ask: ");
         for (index, one) in next.into_iter().enumerate() {
@@ -195,8 +189,10 @@ fn candidates(html: &mut Html, status: &Status) {
                 .markup(")</span>");
         }
         html.markup(".</p>");
-    } else if !status.candidates.is_empty() {
-        html.markup("<p>Everybody whom we could ask helps already.</p>");
+    } else if !registry.address.is_empty() {
+        html.markup("<p>")
+            .text(words::nobody_to_ask(status))
+            .markup("</p>");
     }
     if let Some(kept) = words::kept_aliases(status) {
         html.markup("<p class=faint>").text(kept).markup("</p>");

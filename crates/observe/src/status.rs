@@ -5,19 +5,23 @@
 //! counters are since the start of the process, times are Unix seconds. A field that is absent
 //! reads as zero, so that `levee top` understands an older server.
 
+mod call;
 mod certificate;
 mod kept_alias;
 mod mesh;
 mod trust;
+mod upstream;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+pub use call::CallStatus;
 pub use certificate::{CertificateStatus, CertificateTrouble, OrderCount};
 pub use kept_alias::KeptAlias;
 pub use mesh::{MeshBytes, MeshStatus, PeerStatus, RegisteredSite};
 pub use trust::{AccusationStatus, TrustRefusal, TrustStatus};
+pub use upstream::UpstreamStatus;
 
 /// A whole server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -64,6 +68,8 @@ pub struct Status {
     /// Whether their aliases answer by HTTPS, of those that say so.
     #[serde(default)]
     pub candidates_https: BTreeMap<String, bool>,
+    /// What has become of calling for help.
+    pub call: CallStatus,
     /// The registry.
     pub registry: RegistryStatus,
     /// Hot URLs of the last interval, hottest first.
@@ -299,26 +305,6 @@ pub struct TlsStatus {
     pub handshakes_tls13: u64,
     /// When the first certificate expires, in seconds since 1970.
     pub certificate_expires: Option<f64>,
-}
-
-/// One application behind the site.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UpstreamStatus {
-    /// Where it listens.
-    pub name: String,
-    /// Whether it is used only while no other is up.
-    pub backup: bool,
-    /// Whether it gets requests.
-    pub up: bool,
-    /// Requests under way.
-    pub outstanding: u64,
-    /// Requests since it is in the list.
-    pub requests: u64,
-    /// Of these, failed.
-    pub failures: u64,
-    /// How often it was left out.
-    pub ejections: u64,
 }
 
 /// The outbound link.

@@ -128,9 +128,7 @@ fn candidates(status: &Status) -> Option<String> {
         more => format!(" and {more} more"),
     };
     Some(match known.is_empty() {
-        true => {
-            "Nobody could be asked for help: no other member is known that has room.".to_owned()
-        }
+        true => plain(&words::nobody_to_ask(status)).to_string(),
         false => format!("Could be asked for help: {}{more}.", known.join(", ")),
     })
 }

@@ -209,11 +209,56 @@ fn by_itself(status: &Status) -> String {
     if level < 1.0 {
         return format!("This site carries its visitors by itself; {used} of its link is in use.");
     }
-    let helpers = match status.registry.address.is_empty() {
-        true => "It is in no community that could help.",
-        false => "It has not called for help yet.",
+    let tried = match status.registry.address.is_empty() {
+        true => "It is in no community that could help.".to_owned(),
+        false => tried(status),
     };
-    format!("The link of this site is full ({used}): visitors wait or are turned away. {helpers}")
+    format!("The link of this site is full ({used}): visitors wait or are turned away. {tried}")
+}
+
+/// What a member has tried that needs help and has none.
+fn tried(status: &Status) -> String {
+    if is_excluded(status) {
+        return "It is no member of its community, so nobody helps it.".to_owned();
+    }
+    match (status.call.state.as_str(), status.call.resting) {
+        ("asking", _) => "It asks for help now; nobody has answered yet.".to_owned(),
+        ("nobody_left", 0) => {
+            "It calls for help, but nobody is left to ask: no other member is known that has room."
+                .to_owned()
+        }
+        ("nobody_left", 1) => {
+            "It called for help: the only member that it could ask did not help, or stopped, and \
+             is asked again later."
+                .to_owned()
+        }
+        ("nobody_left", resting) => format!(
+            "It called for help: the {resting} members that it could ask did not help, or \
+             stopped, and are asked again later."
+        ),
+        (_, _) => "It has not called for help yet.".to_owned(),
+    }
+}
+
+/// Whether the other members do not take us for one of them.
+pub(crate) fn is_excluded(status: &Status) -> bool {
+    let trust = status.trust.as_ref();
+    trust.is_some_and(|trust| trust.state == "out")
+}
+
+/// Why nobody could be asked for help who is not being asked; only where that is so.
+pub(crate) fn nobody_to_ask(status: &Status) -> String {
+    match &status.trust {
+        Some(trust) if trust.state == "out" => {
+            format!("Nobody could be asked for help. {}.", trust.cause)
+        }
+        Some(_) | None if live(&status.rescue_servers).next().is_some() => {
+            "Everybody who could be asked for help helps already.".to_owned()
+        }
+        Some(_) | None => {
+            "Nobody could be asked for help: no other member is known that has room.".to_owned()
+        }
+    }
 }
 
 fn being_rescued(status: &Status) -> String {

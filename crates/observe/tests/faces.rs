@@ -8,7 +8,7 @@ use std::path::Path;
 
 use levee_observe::{
     Audience, CertificateTrouble, DASHBOARD_HTML, Decision, HotUrl, Kind, Level, MeshStatus, Peer,
-    PeerStatus, RegisteredSite, Status, TlsStatus, UpstreamStatus, asset, metrics,
+    PeerStatus, RegisteredSite, Status, TlsStatus, TrustStatus, UpstreamStatus, asset, metrics,
     metrics_reference, render_auto, render_auto_page, render_metrics, render_page,
     render_registry_metrics, render_registry_page, render_status_text, render_top,
 };
@@ -124,6 +124,42 @@ fn a_site_that_is_overrun_does_not_say_that_it_carries_its_visitors() {
         "{text}"
     );
     assert!(text.contains("It has not called for help yet."), "{text}");
+    for (state, resting, tried) in [
+        (
+            "asking",
+            0,
+            "It asks for help now; nobody has answered yet.",
+        ),
+        (
+            "nobody_left",
+            0,
+            "It calls for help, but nobody is left to ask: no other",
+        ),
+        (
+            "nobody_left",
+            1,
+            "the only member that it could ask did not help, or",
+        ),
+        (
+            "nobody_left",
+            3,
+            "the 3 members that it could ask did not help, or",
+        ),
+    ] {
+        status.call.state = state.into();
+        status.call.resting = resting;
+        for face in [render_status_text(&status), render_page(&status)] {
+            assert!(face.contains(tried), "{face}");
+            assert!(!face.contains("not called for help yet"), "{face}");
+        }
+    }
+    status.trust = Some(TrustStatus {
+        state: "out".into(),
+        cause: "We are no member: b.example was expelled: it lied".into(),
+        ..TrustStatus::default()
+    });
+    let text = render_status_text(&status);
+    assert!(text.contains("It is no member of its community"), "{text}");
     status.registry.address.clear();
     let text = render_status_text(&status);
     assert!(
@@ -170,6 +206,25 @@ fn the_status_says_who_could_be_asked() {
     status.registry.connected = true;
     let nobody = "Nobody could be asked for help: no other member is known that has room.\n";
     assert!(render_status_text(&status).contains(nobody));
+    assert!(render_page(&status).contains(nobody.trim_end()));
+    status.rescue_servers = vec![Peer {
+        phase: "live".into(),
+        ..Peer::default()
+    }];
+    let all_help = "Everybody who could be asked for help helps already.";
+    assert!(render_status_text(&status).contains(all_help));
+    assert!(render_page(&status).contains(all_help));
+    status.trust = Some(TrustStatus {
+        state: "out".into(),
+        cause: "We are no member: b.example was expelled: it lied".into(),
+        ..TrustStatus::default()
+    });
+    let excluded = "Nobody could be asked for help. We are no member: b.example was expelled: it \
+                    lied.";
+    assert!(render_status_text(&status).contains(excluded));
+    assert!(render_page(&status).contains(excluded));
+    status.trust = None;
+    status.rescue_servers.clear();
     status.candidates = vec![
         ("b.example".to_owned(), 400_000),
         ("c.example".to_owned(), 9_000),

@@ -52,7 +52,8 @@ pub(super) fn trust(settings: &Settings) -> Result<Arc<Trust>, String> {
         None => &alone,
     };
     let state = settings.state_folder.as_deref();
-    Trust::open(trusted, state).map(Arc::new)
+    let trust = Trust::open(trusted, state)?;
+    Ok(Arc::new(trust.named(settings.site.name.clone())))
 }
 
 /// Where newer member lists come from.

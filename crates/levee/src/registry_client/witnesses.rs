@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use levee_net::Shared;
 use levee_registry::{best, filled, known_first, missing, newest};
+use levee_trust::Role;
 use levee_vocab::HostName;
 use levee_wire::registry::{Accusation, Entry, Farewell, Reply, Request, Search};
 use tokio::task::JoinSet;
@@ -187,6 +188,11 @@ impl Witnesses {
         self.ask(asked, Question::Leave(site.clone())).await;
     }
 
+    /// Whether the other members do not take us for one of them.
+    pub(super) fn is_excluded(&self) -> bool {
+        self.settings.trust.exclusion(Role::Site).is_some()
+    }
+
     /// What all registries find together, where `asked` has found `found`.
     ///
     /// Cancel safety: dropped half-way, the other registries' answers are not counted.
@@ -219,6 +225,10 @@ impl Witnesses {
         };
         all.retain(is_kept);
         self.judge(&answers, &all, search);
+        // A registry may not have the newest member list yet.
+        let may_be_asked = |entry: &Entry| self.settings.trust.may_be_asked(&entry.site.host);
+        first.retain(may_be_asked);
+        all.retain(may_be_asked);
         match self.settings.trust.is_closed() {
             true => best(&all, search),
             false => filled(&first, &all, search),

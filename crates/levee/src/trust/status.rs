@@ -79,13 +79,24 @@ impl Trust {
 
     pub(super) fn standing(&self, roster: &Roster, wanted: Role) -> Standing {
         let now = unix_now();
-        let role = match roster.who(&self.identity.key(), now) {
-            Ok((_, role)) => role,
+        let key = self.identity.key();
+        let found = match &self.name {
+            Some(name) => roster.check(name, &key, now),
+            None => roster.who(&key, now).map(|(_, role)| role),
+        };
+        let role = match found {
+            Ok(role) => role,
             Err(NotAMember::UnknownKey(key)) => {
                 let list = roster.serial();
                 return Standing::Out(format!(
                     "We are no member: our key {key} is not on list {list}; the authority puts it \
                      there by `levee community add`"
+                ));
+            }
+            Err(NotAMember::WrongName { said, is }) => {
+                return Standing::Out(format!(
+                    "We are no member: this site says that it is {said}, but its key is that of \
+                     {is}"
                 ));
             }
             Err(why) => {

@@ -89,8 +89,44 @@ fn members_help_each_other_and_nobody_else_gets_anywhere() {
     let mut typist = Typist::connects(&trust, Channel::Rescue, address);
     assert!(typist.reads().contains("was expelled: it altered pages"));
     rescue.tells("expelled", 1, "rescue link from");
+    // It says so itself, and neither side thinks of asking the other.
+    origin.reaches("/candidates", "[]");
+    let told = stage.levee(&["status", "--admin", &origin.0.to_string()]);
+    let nobody = "Nobody could be asked for help. We are no member: ";
+    assert!(told.contains(nobody), "{told}");
+    rescue.reaches("/candidates", "[]");
     // Nobody was harmed: the sites serve, and the other member is one.
     rescue.reaches("/trust/state", "ok");
+}
+
+/// Its registry says so too, and in the same words.
+#[test]
+fn who_has_the_key_of_another_is_told_that_it_is_no_member() {
+    let stage = Stage::of(&[(ORIGIN, "site"), (RESCUE, "site"), ("registry", "registry")]);
+    let registry = stage.starts_registry("registry", &[]);
+    let other = "www.other.example";
+    stage.levee(&["community", "identity", &format!("{other}/identity.key")]);
+    std::fs::copy(stage.identity(ORIGIN), stage.identity(other)).unwrap();
+    let starts = |name| {
+        stage.starts_site(&Draft {
+            name,
+            link: WIDE,
+            registries: &[registry.at],
+            more: "",
+        })
+    };
+    let (rescue, other) = (starts(RESCUE), starts(other));
+    rescue.face.reaches("/trust/state", "ok");
+    other.face.reaches("/trust/state", "out");
+    let why = "says that it is www.other.example, but its key is that of www.origin.example";
+    other.face.reaches_words("/trust/cause", why);
+    other.face.reaches_words("/registry/refusal", why);
+    let page = other.face.get("/");
+    assert!(
+        page.contains(why) && !page.contains("We are one of them"),
+        "{page}"
+    );
+    assert_eq!(other.face.now("/candidates"), "[]");
 }
 
 #[test]

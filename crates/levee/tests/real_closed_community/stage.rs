@@ -199,7 +199,7 @@ impl Stage {
         (Running(process), said)
     }
 
-    fn identity(&self, name: &str) -> PathBuf {
+    pub fn identity(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}/identity.key"))
     }
 

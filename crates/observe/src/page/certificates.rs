@@ -1,4 +1,4 @@
-//! Certificates: which of the ordered ones are in force, why one is not, and files that are no good.
+//! Certificates: which of the ordered ones are in force, why one is not, and files that are bad.
 
 use crate::calendar::Calendar;
 use crate::html::Html;
