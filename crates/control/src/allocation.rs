@@ -135,13 +135,13 @@ impl Allocation {
             let failure = self.failures.get(&candidate.site.host);
             failure.is_some_and(|failure| now < failure.until)
         };
-        match (self.need, self.nobody) {
-            (Need::None, _) | (Need::OneMore | Need::OneMoreByHttps, Nobody::New) => {
-                CallView::NotCalled
+        match self.need {
+            Need::OneMore | Need::OneMoreByHttps if self.nobody_for.contains(&self.need) => {
+                CallView::NobodyLeft {
+                    resting: self.candidates.iter().filter(is_resting).count(),
+                }
             }
-            (Need::OneMore | Need::OneMoreByHttps, Nobody::Known) => CallView::NobodyLeft {
-                resting: self.candidates.iter().filter(is_resting).count(),
-            },
+            Need::None | Need::OneMore | Need::OneMoreByHttps => CallView::NotCalled,
         }
     }
 

@@ -83,8 +83,8 @@ impl Helped {
         }
     }
 
-    /// What the origin's server has been asked so far. What it shows was measured a moment before, so
-    /// it has to show something else twice.
+    /// What the origin's server has been asked so far. What it shows was measured a moment before,
+    /// so it has to show something else twice.
     fn requests(&self) -> String {
         for _ in 0..2 {
             let shown = self.origin.face.now("/now");

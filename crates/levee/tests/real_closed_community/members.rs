@@ -81,11 +81,8 @@ fn members_help_each_other_and_nobody_else_gets_anywhere() {
     origin.reaches("/trust/state", "out");
     origin.reaches_words("/trust/cause", "was expelled: it altered pages");
     rescue.reaches("/trust/serial", "5");
-    assert!(
-        caller
-            .reads_the_rest()
-            .ends_with("SHUTDOWN cause=not_a_member")
-    );
+    let last_words = caller.reads_the_rest();
+    assert!(last_words.ends_with("SHUTDOWN cause=not_a_member"));
     let mut typist = Typist::connects(&trust, Channel::Rescue, address);
     assert!(typist.reads().contains("was expelled: it altered pages"));
     rescue.tells("expelled", 1, "rescue link from");

@@ -43,8 +43,8 @@ impl RescueSession {
         }
     }
 
-    /// Who is no member any more is told so, but not before what it did here is over: it may be slow
-    /// to listen. Its answer is not waited for.
+    /// Who is no member any more is told so, but not before what it did here is over: it may be
+    /// slow to listen. Its answer is not waited for.
     pub(super) fn deny(&mut self, now: Timestamp, out: &mut Vec<Output>) {
         let mut last_words = Vec::new();
         match self.phase {
