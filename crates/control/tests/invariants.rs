@@ -212,13 +212,24 @@ impl Watched {
     }
 
     fn note_confirmation(&mut self, input: &Input) {
+        let loss = LinkLoss::NotAMember;
         self.released = if let Input::ShutdownReceived { link } = input {
+            Some(*link)
+        } else if let Input::LinkLost { link, loss: told } = input
+            && *told == loss
+        {
+            // The origin has said so, and redirects nobody to us any more.
             Some(*link)
         } else {
             None
         };
-        if let Input::AnswerReceived { link } | Input::ShutdownReceived { link } = input {
-            for ended in self.ended.values_mut().filter(|ended| ended.link == *link) {
+        let confirmed = if let Input::AnswerReceived { link } = input {
+            Some(*link)
+        } else {
+            self.released
+        };
+        if let Some(link) = confirmed {
+            for ended in self.ended.values_mut().filter(|ended| ended.link == link) {
                 ended.confirmed = ended.confirmed.or(Some(self.now));
             }
         }
