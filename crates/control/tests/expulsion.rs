@@ -6,7 +6,7 @@
 mod fixtures;
 
 use fixtures::*;
-use levee_control::{Brain, Input, Output, ShutdownCause};
+use levee_control::{Brain, Input, LinkLoss, Output, ShutdownCause};
 use levee_vocab::LinkId;
 
 fn expelled(host: &str) -> Input {
@@ -37,6 +37,16 @@ fn a_rescue_server_that_is_expelled_gets_no_visitor_and_no_fetch_more() {
             .as_ref()
             .is_none_or(|one| one.targets.is_empty())
     );
+}
+
+#[test]
+fn a_rescue_server_that_is_no_member_any_more_gets_no_fetch_more() {
+    for (loss, keys) in [(LinkLoss::Distrusted, 0), (LinkLoss::Closed, 1)] {
+        let (mut brain, link) = asking();
+        brain.handle(at(1), accepted(link, 400, true));
+        brain.handle(at(2), Input::LinkLost { link, loss });
+        assert_eq!(brain.plan().fetch_keys.len(), keys, "{loss}");
+    }
 }
 
 #[test]

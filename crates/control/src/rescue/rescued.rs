@@ -1,5 +1,6 @@
 //! The side of the origin server: the rescue servers that carry our visitors (R4, R5, R9).
 
+mod farewell;
 mod https;
 mod slowness;
 
@@ -23,6 +24,7 @@ use crate::rescue::usefulness::Usefulness;
 use crate::rescue::{Phase, call_for_help, measure_need};
 use crate::termination::{LowRedirects, Release, redirect_level, release};
 use crate::view::RescueView;
+use farewell::{Farewell, Key};
 
 /// Control intervals without a RATE after which a rescue server that promised one in each counts
 /// as dead: one that is late, one that is lost, and a margin.
@@ -98,19 +100,6 @@ impl RescueServer {
             false => ByteRate::ZERO,
         }
     }
-}
-
-/// How to part from a rescue server.
-#[derive(Clone, Copy, Debug)]
-enum Farewell {
-    /// Tell it.
-    ShutDown(ShutdownCause),
-    /// Close the link.
-    Drop,
-    /// Close the link, and forget its key at once.
-    Expel,
-    /// It knows, or is gone.
-    None,
 }
 
 impl Sos {
@@ -267,7 +256,7 @@ impl Sos {
 
     /// The link is gone.
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
-        self.part(desk, link, Farewell::None, loss.why());
+        self.part(desk, link, Farewell::after(loss), loss.why());
         self.tell_peers(desk);
         let helpers = hosts(&self.servers);
         self.calls
@@ -528,21 +517,15 @@ impl Sos {
         let Some(server) = self.servers.remove(&link) else {
             return;
         };
-        match farewell {
-            Farewell::ShutDown(cause) => desk.act(Output::ShutDown { link, cause }),
-            Farewell::Drop | Farewell::Expel => desk.act(Output::DropLink { link }),
-            Farewell::None => {}
+        if let Some(output) = farewell.output(link) {
+            desk.act(output);
         }
-        match farewell {
-            Farewell::ShutDown(_) | Farewell::Expel => {}
-            Farewell::Drop | Farewell::None => desk.rest(&server.site.host, REST_AFTER_LOSS),
+        if farewell.is_failure() {
+            desk.rest(&server.site.host, REST_AFTER_LOSS);
         }
-        match farewell {
-            // It gets nothing more to alter.
-            Farewell::Expel => {}
-            Farewell::ShutDown(_) | Farewell::Drop | Farewell::None => {
-                desk.retire_key(link, server.key);
-            }
+        match farewell.key() {
+            Key::Forgotten => {}
+            Key::Retired => desk.retire_key(link, server.key),
         }
         desk.explain(Reason::RescueEnded {
             peer: server.site.host,
