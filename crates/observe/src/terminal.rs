@@ -134,14 +134,13 @@ fn candidates(status: &Status) -> Option<String> {
 }
 
 fn peer_text(peer: &Peer) -> String {
-    format!(
-        "{} as {}: {} of {} ({})",
-        plain(&peer.site),
-        plain(&peer.alias),
-        words::rate(peer.used),
-        words::rate(peer.rate),
-        plain(&peer.phase)
-    )
+    let rate = match peer.rate {
+        // Nothing is promised after the end of a rescue.
+        0 => words::rate(peer.used),
+        rate => format!("{} of {}", words::rate(peer.used), words::rate(rate)),
+    };
+    let (site, alias) = (plain(&peer.site), plain(&peer.alias));
+    format!("{site} as {alias}: {rate} ({})", plain(&peer.phase))
 }
 
 fn decision_line(at: f64, text: &str) -> String {

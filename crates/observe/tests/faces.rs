@@ -104,6 +104,15 @@ fn each_face_of_a_site_that_rescues_is_as_written() {
 }
 
 #[test]
+fn what_last_visitors_of_a_rescue_get_is_told_without_a_rate() {
+    let mut status = sample("rescue.json");
+    let ending = &mut status.origins[0];
+    (ending.used, ending.rate, ending.phase) = (313_000, 0, "ending".into());
+    let text = render_status_text(&status);
+    assert!(text.contains(": 313.0 kB/s (ending)\n"), "{text}");
+}
+
+#[test]
 fn a_registry_that_answers_and_does_not_list_the_site_is_told() {
     let mut status = sample("rescue.json");
     status.registry.connected = true;

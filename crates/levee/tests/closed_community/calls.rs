@@ -47,6 +47,7 @@ impl AddressBook for Nobody {
 /// The rescue links of a member; the test is its Brain.
 struct Server {
     links: RescueLinks,
+    trust: Arc<Trust>,
     address: SocketAddr,
     events: mpsc::Receiver<Input>,
 }
@@ -59,7 +60,7 @@ impl Server {
         settings.private_addresses = PrivateAddresses::Permitted;
         let surroundings = Surroundings {
             address_book: Arc::new(Nobody),
-            trust,
+            trust: Arc::clone(&trust),
         };
         let (sender, events) = mpsc::channel(64);
         let (charge, purge) = (Arc::new(|_| {}), Arc::new(|_: &_, _: &_| 0));
@@ -73,6 +74,7 @@ impl Server {
         );
         Self {
             links,
+            trust,
             address,
             events,
         }
@@ -223,21 +225,19 @@ async fn a_call_is_taken_once_by_the_one_who_is_asked() {
     assert!(told.at <= unix_now());
 }
 
-fn expels_the_origin(stage: &Stage) {
+fn expels(stage: &Stage, name: &str) {
     let expelled = levee::command::Community::Expel {
-        name: ORIGIN.parse().unwrap(),
+        name: name.parse().unwrap(),
         reason: "it altered pages".to_owned(),
         desk: stage.desk(),
     };
     super::stage::desk(&expelled).unwrap();
 }
 
-/// It may have permitted us to go on without it.
-#[tokio::test]
-async fn who_is_expelled_in_the_middle_of_a_rescue_has_not_died() {
-    let stage = community();
-    let (origin, trust) = (stage.trust_of(ORIGIN), stage.trust_of(RESCUE));
-    let mut rescue = Server::start(RESCUE, Arc::clone(&trust)).await;
+/// A rescue server, and the link of an origin that it helps, whose side is typed.
+async fn helping(stage: &Stage) -> (Server, Typist, LinkId) {
+    let origin = stage.trust_of(ORIGIN);
+    let mut rescue = Server::start(RESCUE, stage.trust_of(RESCUE)).await;
     let mut typist = Typist::connects(&origin, Channel::Rescue, rescue.address).await;
     typist.types(&sos(&origin, RESCUE)).await;
     let Input::SosReceived { link, .. } = rescue.hears().await else {
@@ -247,19 +247,56 @@ async fn who_is_expelled_in_the_middle_of_a_rescue_has_not_died() {
     let accept = Output::AcceptSos { link, alias, rate };
     assert_eq!(rescue.links.obey(&accept), Obeyed::Passed);
     assert!(typist.reads().await.starts_with("1 200 OK "));
-    expels_the_origin(&stage);
+    (rescue, typist, link)
+}
+
+fn takes_the_list(stage: &Stage, trust: &Trust) {
     let list = std::fs::read_to_string(stage.path("members.list")).unwrap();
     assert!(trust.take_list(&list).unwrap().is_some());
+}
+
+/// It may have permitted us to go on without it.
+#[tokio::test]
+async fn who_is_expelled_in_the_middle_of_a_rescue_has_not_died_and_is_told_why() {
+    let stage = community();
+    let (mut rescue, mut typist, link) = helping(&stage).await;
+    expels(&stage, ORIGIN);
+    takes_the_list(&stage, &rescue.trust);
     let loss = LinkLoss::Distrusted;
     assert_eq!(rescue.hears().await, Input::LinkLost { link, loss });
-    assert_eq!(denied(&trust, "expelled"), 1);
+    assert_eq!(denied(&rescue.trust, "expelled"), 1);
+    assert_eq!(typist.reads().await, "1 SHUTDOWN cause=not_a_member");
+}
+
+#[tokio::test]
+async fn an_origin_that_lets_an_expelled_helper_go_has_not_died_whether_or_not_it_says_so() {
+    let stage = community();
+    let (mut rescue, mut typist, link) = helping(&stage).await;
+    typist.types("2 SHUTDOWN cause=not_a_member").await;
+    let loss = LinkLoss::NotAMember;
+    assert_eq!(rescue.hears().await, Input::LinkLost { link, loss });
+    // Older ones close without a word; the list tells.
+    let (mut rescue, typist, link) = helping(&stage).await;
+    expels(&stage, RESCUE);
+    takes_the_list(&stage, &rescue.trust);
+    drop(typist);
+    assert_eq!(rescue.hears().await, Input::LinkLost { link, loss });
+}
+
+#[tokio::test]
+async fn an_origin_that_closes_its_link_to_a_member_has_died() {
+    let stage = community();
+    let (mut rescue, typist, link) = helping(&stage).await;
+    drop(typist);
+    let loss = LinkLoss::Closed;
+    assert_eq!(rescue.hears().await, Input::LinkLost { link, loss });
 }
 
 #[tokio::test]
 async fn who_was_expelled_is_told_the_reason() {
     let stage = community();
     let origin = stage.trust_of(ORIGIN);
-    expels_the_origin(&stage);
+    expels(&stage, ORIGIN);
     let trust = stage.trust_of(RESCUE);
     let rescue = Server::start(RESCUE, Arc::clone(&trust)).await;
     let mut typist = Typist::connects(&origin, Channel::Rescue, rescue.address).await;

@@ -64,9 +64,9 @@ impl Rescue {
     pub(crate) fn lost(mut self, desk: &mut Desk, link: LinkId, loss: LinkLoss) -> Phase {
         match loss {
             LinkLoss::Closed | LinkLoss::Silent => self.died(desk, link, loss),
-            LinkLoss::Garbage => self.part(desk, link, desk.after(GRACE), loss.why()),
-            // It redirects nobody any more.
-            LinkLoss::NotAMember => self.part(desk, link, desk.after(1.0), loss.why()),
+            LinkLoss::Garbage | LinkLoss::NotAMember => {
+                self.part(desk, link, desk.after(GRACE), loss.why());
+            }
             // Its alias leads back already.
             LinkLoss::Distrusted => self.part(desk, link, desk.now, loss.why()),
         }
