@@ -288,6 +288,11 @@ impl Question {
     async fn ask(self) {
         for wait in ASK_AFTER {
             sleep(wait).await;
+            // Its rescue may have ended meanwhile, and an origin that is not to be helped any more
+            // is asked for nothing.
+            if self.shared.key_of(&self.key.object.space).is_none() {
+                return;
+            }
             let Ok(Some(lines)) = timeout(ASK_TIME_MAX, self.head()).await else {
                 continue;
             };
