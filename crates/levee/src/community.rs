@@ -201,6 +201,8 @@ impl Community {
         tokio::spawn(async move {
             let input = match registry.search(count).await {
                 Ok(candidates) => Input::CandidatesFound(candidates),
+                // The last candidates would stay, and they refuse us as well.
+                Err(_) if registry.is_excluded() => Input::CandidatesFound(Vec::new()),
                 Err(error) => {
                     tracing::debug!(%error, "no candidates from the registry");
                     Input::SearchFailed

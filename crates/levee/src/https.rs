@@ -85,11 +85,7 @@ impl HttpsPorts {
             domain.is_some_and(|domain| https.covers_all_below(domain))
         };
         Self(Some(Arc::new(move || Ports {
-            site: https
-                .certificates()
-                .certificates
-                .cover(site.as_str())
-                .then_some(port),
+            site: https.covers(&site).then_some(port),
             alias: covers_aliases(&https).then_some(port),
         })))
     }
@@ -210,6 +206,11 @@ impl Https {
     /// From when until when the certificate that was ordered for `name` is valid.
     pub fn lifetime(&self, name: &CertificateName) -> Option<Lifetime> {
         self.certificates().ordered.get(name).copied()
+    }
+
+    /// Whether there is a certificate for `name`.
+    pub fn covers(&self, name: &HostName) -> bool {
+        self.certificates().certificates.cover(name.as_str())
     }
 
     /// Whether there is a certificate for every name one label below `domain`.

@@ -184,7 +184,7 @@ impl Node {
             link: self.link,
         });
         let admin = tokio::spawn(admin::serve(admin, face.clone(), limits));
-        announce(&self.web, self.https_port, admin_address);
+        announce(&face, self.https_port, admin_address);
         service_manager::tell_ready();
         let watchdog = tokio::spawn(service_manager::keep_informed(face.clone(), interval));
         while signals.next().await == Told::Reload {
@@ -210,14 +210,41 @@ impl Node {
     }
 }
 
+/// The port for HTTPS, and whether visitors get anything there.
+enum Secure {
+    Certified(u16),
+    /// There is no certificate for the site yet.
+    Waiting(u16),
+}
+
+impl Secure {
+    fn of(face: &Face, port: u16) -> Self {
+        match &face.https {
+            Some(https) if https.covers(&face.web.host) => Self::Certified(port),
+            Some(_) | None => Self::Waiting(port),
+        }
+    }
+}
+
+/// Prints that the server is ready.
+fn announce(face: &Face, https_port: Option<u16>, admin: SocketAddr) {
+    let https = https_port.map(|port| Secure::of(face, port));
+    println!("{}", ready_line(&face.web, https, admin));
+}
+
 /// The one line of a server that is ready.
-fn announce(web: &WebAddress, https_port: Option<u16>, admin: SocketAddr) {
-    let https = match https_port {
-        None => String::new(),
-        Some(443) => format!(", https://{}", web.host),
-        Some(port) => format!(", https://{}:{port}", web.host),
+fn ready_line(web: &WebAddress, https: Option<Secure>, admin: SocketAddr) -> String {
+    let (port, lack) = match https {
+        None => return format!("levee: ready, site http://{web}, admin http://{admin}"),
+        Some(Secure::Certified(port)) => (port, ""),
+        Some(Secure::Waiting(port)) => (port, " (no certificate yet)"),
     };
-    println!("levee: ready, site http://{web}{https}, admin http://{admin}");
+    let port = match port {
+        443 => String::new(),
+        port => format!(":{port}"),
+    };
+    let host = &web.host;
+    format!("levee: ready, site http://{web}, https://{host}{port}{lack}, admin http://{admin}")
 }
 
 async fn reload(face: &Arc<Face>) {
@@ -285,5 +312,28 @@ mod tests {
         let status = node.board.status();
         assert!(status.ready);
         assert!(status.link.capacity > 0);
+    }
+
+    #[test]
+    fn the_first_line_says_where_a_certificate_is_missing() {
+        let web = WebAddress {
+            host: "a.example".parse().unwrap(),
+            port: 80,
+        };
+        let admin = SocketAddr::from(([127, 0, 0, 1], 9100));
+        let line = |https| {
+            let line = ready_line(&web, https, admin);
+            let middle = line.strip_prefix("levee: ready, site http://a.example");
+            let middle = middle
+                .unwrap()
+                .strip_suffix(", admin http://127.0.0.1:9100");
+            middle.unwrap().to_owned()
+        };
+        assert_eq!(line(None), "");
+        assert_eq!(line(Some(Secure::Certified(443))), ", https://a.example");
+        let certified = line(Some(Secure::Certified(8443)));
+        assert_eq!(certified, ", https://a.example:8443");
+        let waiting = line(Some(Secure::Waiting(443)));
+        assert_eq!(waiting, ", https://a.example (no certificate yet)");
     }
 }

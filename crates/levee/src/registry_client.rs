@@ -279,6 +279,11 @@ impl RegistryClient {
         self.status.changed().await.is_ok()
     }
 
+    /// Whether the other members do not take us for one of them.
+    pub fn is_excluded(&self) -> bool {
+        self.witnesses.is_excluded()
+    }
+
     /// Tells everybody what this member says of another one; whether that was news.
     ///
     /// # Errors
@@ -409,8 +414,6 @@ impl Directory for RegistryClient {
         let found = (self.registry(), entries);
         let entries = self.witnesses.compare(found, &search).await;
         match refusal {
-            // The last candidates would stay, and refuse us as well.
-            Some(_) if self.witnesses.is_excluded() => Ok(Vec::new()),
             Some(refusal) if entries.is_empty() => Err(refusal),
             Some(_) | None => Ok(entries.into_iter().map(candidate).collect()),
         }

@@ -225,7 +225,12 @@ impl Trust {
             Ok((stream, key)) => Ok((stream, Counterpart::Key(key))),
             Err(error) => {
                 let what = format!("connection from {}", address.unwrap_or_default());
-                Err(self.deny(&what, Denied::NoKey(error.to_string())))
+                // It may be a member whose own line is full.
+                let why = match is_broken(&error) {
+                    true => Denied::BrokenOff(error.to_string()),
+                    false => Denied::NoKey(error.to_string()),
+                };
+                Err(self.deny(&what, why))
             }
         }
     }
@@ -398,7 +403,10 @@ impl Trust {
         if why == Denied::NotAMember(NotAMember::NoList) {
             return why;
         }
-        if self.notices.with(|notices| notices.take(Clock.now())) {
+        if matches!(why, Denied::BrokenOff(_)) {
+            // Nobody was refused, and there is nothing to do.
+            tracing::debug!(cause = why.cause(), "{what}: {why}");
+        } else if self.notices.with(|notices| notices.take(Clock.now())) {
             tracing::warn!(cause = why.cause(), "refused: {what}: {why}");
         }
         self.denied.note(what, &why, unix_now());

@@ -206,9 +206,11 @@ pub(crate) fn response_to(request: &Message) -> Message {
     let mut response = Message::response(request.metadata.id, request.metadata.op_code);
     response.metadata.recursion_desired = request.metadata.recursion_desired;
     response.add_queries(request.queries.iter().take(1).cloned());
-    if request.edns.is_some() {
+    if let Some(asked) = &request.edns {
         //= RFC 6891 section 6.1.1
         let mut edns = Edns::new();
+        //= RFC 3225 section 3: "The DO bit of the query MUST be copied in the response."
+        edns.set_dnssec_ok(asked.flags().dnssec_ok);
         edns.set_max_payload(UDP_BYTES_MAX);
         response.set_edns(edns);
     }

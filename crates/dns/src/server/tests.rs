@@ -577,6 +577,20 @@ fn an_answer_that_does_not_fit_is_cut_and_asked_for_by_tcp() {
 }
 
 #[test]
+fn whether_signatures_are_wanted_is_said_back() {
+    let zone = zone();
+    for wanted in [false, true] {
+        let mut request = Message::query();
+        request.add_query(Query::query(name("example.org."), RecordType::SOA));
+        let mut edns = Edns::new();
+        edns.set_dnssec_ok(wanted);
+        request.set_edns(edns);
+        let answer = &reply(&zone, Carrier::Udp, &request)[0];
+        assert_eq!(answer.edns.as_ref().unwrap().flags().dnssec_ok, wanted);
+    }
+}
+
+#[test]
 fn what_is_no_question_gets_an_error_or_nothing() {
     let zone = zone();
     let asker = IpAddr::from([127, 0, 0, 1]);

@@ -112,7 +112,7 @@ impl Keeper {
         match result {
             Ok(()) => {
                 if self.away.is_back(registry) {
-                    info!(%registry, "registry answers again");
+                    info!(%registry, "registry answers");
                 }
                 let is_connected = self.status.borrow().connected;
                 if !is_connected {

@@ -75,6 +75,9 @@ pub enum Denied {
     /// A permit counts for nothing.
     #[error("{0}")]
     Permit(#[from] PermitFault),
+    /// The connection ended before TLS could tell a key: a line that is full, a restart.
+    #[error("it ended in the middle of its handshake: {0}")]
+    BrokenOff(String),
     /// TLS has not told a key.
     #[error("it does not speak TLS with a key of its own: {0}")]
     NoKey(String),
@@ -127,6 +130,7 @@ impl Denied {
             Self::NotPassedOn { .. } => "not_passed_on",
             Self::AliasElsewhere { .. } => "alias_elsewhere",
             Self::Permit(why) => why.cause(),
+            Self::BrokenOff(_) => "broken_off",
             Self::NoKey(_) => "no_key",
         }
     }

@@ -110,6 +110,28 @@ async fn who_speaks_no_tls_is_let_go_and_counted() {
     assert_eq!(denied(&trust, "no_key"), 1);
 }
 
+/// A member whose own line is full does so as well.
+#[tokio::test]
+async fn who_breaks_off_is_not_said_to_have_no_key() {
+    let stage = community();
+    let trust = stage.trust_of(REGISTRY);
+    let address = registry(Arc::clone(&trust)).await;
+    // Nothing at all, and the beginning of a record of TLS.
+    for (count, sent) in [(1, &b""[..]), (2, &[22, 3, 1, 2, 0, 1])] {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        stream.write_all(sent).await.unwrap();
+        drop(stream);
+        let seen = async {
+            while denied(&trust, "broken_off") < count {
+                tokio::task::yield_now().await;
+            }
+        };
+        let seen = tokio::time::timeout(Duration::from_secs(30), seen).await;
+        seen.expect("it is counted for what it is");
+    }
+    assert_eq!(denied(&trust, "no_key"), 0);
+}
+
 /// A recorded registration, sent again by another member and altered.
 #[tokio::test]
 async fn recorded_and_altered_registrations_are_worth_nothing() {
