@@ -191,6 +191,19 @@ fn a_reload_takes_up_a_renewed_certificate_and_keeps_the_old_one_when_the_new_is
     site.wait_for_status(&levee, "has no certificate in it");
     std::fs::write(site.path("site.pem"), &good).unwrap();
     assert_eq!(levee.curl(&site, &[]), "hello 2");
+    // Another one's key, and none.
+    site.certify("other", "other.example", "90");
+    let key = std::fs::read(site.path("site.key")).unwrap();
+    std::fs::copy(site.path("other.key"), site.path("site.key")).unwrap();
+    for problem in ["does not belong", "cannot read site.key"] {
+        let (done, told) = site.levee(&["reload", "--admin", &levee.admin]);
+        assert!(!done && told.contains(problem), "{told}");
+        // It begins a sentence there.
+        site.wait_for_status(&levee, &problem[1..]);
+        let _ = std::fs::remove_file(site.path("site.key"));
+    }
+    std::fs::write(site.path("site.key"), &key).unwrap();
+    assert_eq!(levee.curl(&site, &[]), "hello 2");
     site.certify("site", "site.example", "90");
     let before = levee.curl(&site, &[]);
     assert!(
