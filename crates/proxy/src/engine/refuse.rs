@@ -57,21 +57,12 @@ impl Core {
             let cost = head.len() as u64 + visit.overhead;
             if !link.allows_refusal(self.now, cost) {
                 self.pool.give(head);
-                match kind {
+                if kind == Kind::Withheld {
                     // Nobody here is short of anything.
-                    Kind::Withheld => {
-                        self.counters.withheld.add(1);
-                        self.charge_reset();
-                    }
-                    Kind::Own
-                    | Kind::Fetch
-                    | Kind::Redirect { .. }
-                    | Kind::Rescue { .. }
-                    | Kind::Home { .. }
-                    | Kind::Copy { .. }
-                    | Kind::Look
-                    | Kind::Refusal
-                    | Kind::PuttingOff => self.note_dropped(),
+                    self.counters.withheld.add(1);
+                    self.charge_reset();
+                } else {
+                    self.note_dropped();
                 }
                 return Served::Dropped;
             }
