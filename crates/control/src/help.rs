@@ -172,7 +172,8 @@ impl Desk {
     pub(crate) fn help_plan(&self, allotted: &BTreeMap<u8, Allotted>) -> Option<HelpPlan> {
         let is_limited = self.is_help_limited();
         let rate = |(slot, host): (u8, &HostName)| match allotted.get(&slot) {
-            Some(one) => (is_limited || one.is_orphan).then_some((slot, one.rate)),
+            Some(one) if one.is_orphan => Some((slot, self.orphans_rate(one.rate, host))),
+            Some(one) => is_limited.then_some((slot, one.rate)),
             None => Some((slot, self.member_rate(host)?)),
         };
         let origins: Vec<_> = self.aliases.slots().filter_map(rate).collect();
@@ -180,6 +181,17 @@ impl Desk {
             all: self.help_ceiling(),
             origins,
         })
+    }
+
+    /// What a dead origin may have that was allotted so much. Its visitors have nowhere else to go:
+    /// so together such origins fill the link up to T_high, not D_resc alone, within the limits.
+    fn orphans_rate(&self, allotted: ByteRate, host: &HostName) -> ByteRate {
+        let thresholds = &self.parameters.thresholds;
+        let more = thresholds.high / (1.0 - thresholds.alert);
+        let rate = allotted.times(more.max(1.0));
+        let limits = self.parameters.help.rate.into_iter();
+        let limits = limits.chain(self.member_rate(host));
+        limits.fold(rate, ByteRate::min)
     }
 
     /// A control interval is over: what rescued origins got in it was given.

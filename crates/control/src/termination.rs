@@ -10,7 +10,7 @@
 //! - The rescue server, *partial overload shutdown*: d_resc > T_high, or d_out or another resource
 //!   above T_coff. The rescue that uses most goes. Where all origins are dead, what they use counts
 //!   only while our own visitors use something too: nobody but the cores could make it less, who
-//!   keep to D_alloc on average, and a rescue that ends leaves its visitors with nothing.
+//!   keep it to T_high on average, and a rescue that ends leaves its visitors with nothing.
 //! - Either, crash or cut link: the other side closes, falls silent or breaks the protocol.
 //!
 //! Partial and complete release count in parallel, so that a crowd which leaves at once frees all.

@@ -188,6 +188,9 @@ fn who_wants_more_of_an_orphan_than_there_is_takes_it_from_nobody() {
     let [(slot, allotted)] = brain.plan().help.clone().unwrap().origins[..] else {
         panic!("one origin has a limit");
     };
+    // More than it had while it lived, and less than T_high.
+    let usable = brain.parameters().usable_rate();
+    assert!(allotted > brain.parameters().rescue_rate() && allotted <= usable.times(0.75));
     let mut gate = Gate::new(GateLimits::default());
     for second in 11..200 {
         gate.adopt(at(second), brain.plan(), 1.0);
