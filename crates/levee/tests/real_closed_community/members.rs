@@ -8,7 +8,7 @@ use levee_trust::UnixMillis;
 use levee_vocab::WebAddress;
 use levee_wire::rescue::{Request, Sos};
 
-use super::stage::{Draft, Stage, Typist, WIDE};
+use super::stage::{Draft, Registry, Site, Stage, Typist, WIDE};
 
 pub const ORIGIN: &str = "www.origin.example";
 pub const RESCUE: &str = "www.rescue.example";
@@ -25,19 +25,22 @@ pub fn sos(name: &str, trust: &Trust, asked: &str) -> String {
     format!("1 {}", Request::Sos(signed))
 }
 
+/// A site with room for others that knows this registry.
+fn starts_member(stage: &Stage, registry: &Registry, name: &'static str) -> Site {
+    stage.starts_site(&Draft {
+        name,
+        link: WIDE,
+        registries: &[registry.at],
+        more: "",
+    })
+}
+
 #[test]
 fn members_help_each_other_and_nobody_else_gets_anywhere() {
     let stage = Stage::of(&[(ORIGIN, "site"), (RESCUE, "site"), ("registry", "registry")]);
     let registry = stage.starts_registry("registry", &[]);
     // Neither site has a list: the registry hands it out.
-    let starts = |name| {
-        stage.starts_site(&Draft {
-            name,
-            link: WIDE,
-            registries: &[registry.at],
-            more: "",
-        })
-    };
+    let starts = |name| starts_member(&stage, &registry, name);
     let sites = [starts(ORIGIN), starts(RESCUE)];
     let [origin, rescue] = sites.each_ref().map(|site| &site.face);
     origin.reaches("/trust/state", "ok");
@@ -104,14 +107,7 @@ fn who_has_the_key_of_another_is_told_that_it_is_no_member() {
     let other = "www.other.example";
     stage.levee(&["community", "identity", &format!("{other}/identity.key")]);
     std::fs::copy(stage.identity(ORIGIN), stage.identity(other)).unwrap();
-    let starts = |name| {
-        stage.starts_site(&Draft {
-            name,
-            link: WIDE,
-            registries: &[registry.at],
-            more: "",
-        })
-    };
+    let starts = |name| starts_member(&stage, &registry, name);
     let (rescue, other) = (starts(RESCUE), starts(other));
     rescue.face.reaches("/trust/state", "ok");
     other.face.reaches("/trust/state", "out");
